@@ -1,0 +1,103 @@
+"""What a store may be asked to hold: checked alike by every store, before anything is written."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from hashlib import blake2b
+
+from tidemill.errors import BoundExceeded, InvalidValue, ParentsNotSupported
+from tidemill.values.bounds import Bounds
+from tidemill.values.jobs import PRIORITY_RANGE, NewJob
+
+_DIGEST_BYTES = 16
+
+
+def admit(job: NewJob, bounds: Bounds) -> None:
+    """Refuse a job that a store cannot hold (clause F5).
+
+    Raises:
+        BoundExceeded: something is larger than its bound.
+        InvalidValue: text with a NUL or a lone surrogate, an empty name, a priority or an instant
+            out of range.
+        ParentsNotSupported: it names parents.
+    """
+    if job.parents:
+        message = "Jobs cannot wait for parents yet: enqueue without `after`."
+        raise ParentsNotSupported(message)
+    _bounded("Payload", len(job.payload), bounds.payload_bytes)
+    _name("Wire name", job.wire_name, bounds.name_bytes)
+    _name("Queue", job.queue, bounds.name_bytes)
+    if job.tenant is not None:
+        _name("Tenant", job.tenant, bounds.name_bytes)
+    if job.idempotency_key is not None:
+        _name("Idempotency key", job.idempotency_key, bounds.key_bytes)
+    if job.trace_context is not None:
+        _name("Trace context", job.trace_context, bounds.trace_context_bytes)
+    _bounded("Number of tags", len(job.tags), bounds.tags_per_job, "tags")
+    for tag in job.tags:
+        _name("Tag", tag.key, bounds.name_bytes)
+        _text("Tag value", tag.value, bounds.name_bytes)
+    _timing(job)
+
+
+def content_digest(job: NewJob) -> bytes:
+    """A digest of what was asked for, to tell a repeated request from another one (clause A2)."""
+    content = (
+        job.wire_name,
+        job.payload,
+        job.queue,
+        job.priority,
+        job.delay,
+        job.due_at,
+        job.not_after,
+        job.timeout,
+        job.retry,
+        job.idempotency_key,
+        job.tenant,
+        sorted(job.tags),
+        job.trace_context,
+        job.rerun_of,
+    )
+    return blake2b(repr(content).encode("utf-8"), digest_size=_DIGEST_BYTES).digest()
+
+
+def _timing(job: NewJob) -> None:
+    if job.priority not in PRIORITY_RANGE:
+        message = (
+            f"Priority {job.priority} is outside {PRIORITY_RANGE.start}…{PRIORITY_RANGE.stop - 1}."
+        )
+        raise InvalidValue(message)
+    if job.delay is not None and job.due_at is not None:
+        message = "A job has either a delay or a due instant, not both."
+        raise InvalidValue(message)
+    if job.timeout is not None and job.timeout <= timedelta(0):
+        message = f"A timeout must be longer than nothing; got {job.timeout}."
+        raise InvalidValue(message)
+    for what, instant in (("Due instant", job.due_at), ("Expiry", job.not_after)):
+        if instant is not None and instant.utcoffset() is None:
+            message = f"{what} {instant} has no time zone; give an aware datetime."
+            raise InvalidValue(message)
+
+
+def _name(what: str, value: str, bound: int) -> None:
+    if not value:
+        message = f"{what} is empty; it must have at least one character."
+        raise InvalidValue(message)
+    _text(what, value, bound)
+
+
+def _text(what: str, value: str, bound: int) -> None:
+    if "\0" in value:
+        message = f"{what} {value!r} holds a NUL character, which databases cannot store."
+        raise InvalidValue(message)
+    try:
+        size = len(value.encode("utf-8"))
+    except UnicodeEncodeError as error:
+        message = f"{what} {value!r} holds a lone surrogate, which is not text."
+        raise InvalidValue(message) from error
+    _bounded(what, size, bound)
+
+
+def _bounded(what: str, actual: int, bound: int, unit: str = "bytes") -> None:
+    if actual > bound:
+        raise BoundExceeded(what, actual, bound, unit)

@@ -1,0 +1,124 @@
+"""What the shell may tell a node. Instants are seconds on the node's own monotonic clock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidemill.values.endings import Ending
+from tidemill.values.exchange import Exchanged
+from tidemill.values.ids import WorkerId
+from tidemill.values.leases import Maintained
+from tidemill.values.workers import Pair, RunningPair
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseGained:
+    """The pulse registered a worker: claims may start under its id."""
+
+    at: float
+    worker: WorkerId
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseLost:
+    """The worker's lease ended, or can no longer be trusted: its handlers must stop."""
+
+    at: float
+    worker: WorkerId
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A heartbeat's answer: what the store lists as running under the worker.
+
+    `sent_at` is when the beat was sent: the list may be as old as that.
+    """
+
+    at: float
+    sent_at: float
+    worker: WorkerId
+    running: tuple[RunningPair, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Woken:
+    """The instant that the node asked to be woken at has come."""
+
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Hinted:
+    """Something may be due. Never carries correctness (promise P7)."""
+
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeAnswered:
+    """The exchange in flight was answered."""
+
+    at: float
+    reply: Exchanged
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeFailed:
+    """The exchange in flight had no answer.
+
+    `refused`: the store refuses the request itself; asking again will not help.
+    `unknown`: it may have been committed. Otherwise nothing was committed.
+    """
+
+    at: float
+    refused: bool
+    unknown: bool
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class MaintainAnswered:
+    """The round of maintenance in flight ended; None when it failed."""
+
+    at: float
+    reply: Maintained | None
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A handler has really ended."""
+
+    at: float
+    worker: WorkerId
+    pair: Pair
+    ending: Ending
+
+
+@dataclass(frozen=True, slots=True)
+class DrainAsked:
+    """Stop claiming, let running attempts finish within `grace` seconds, then end."""
+
+    at: float
+    grace: float
+
+
+@dataclass(frozen=True, slots=True)
+class HurryAsked:
+    """The grace period is over now (a second signal)."""
+
+    at: float
+
+
+Event = (
+    LeaseGained
+    | LeaseLost
+    | Listed
+    | Woken
+    | Hinted
+    | ExchangeAnswered
+    | ExchangeFailed
+    | MaintainAnswered
+    | Finished
+    | DrainAsked
+    | HurryAsked
+)

@@ -1,0 +1,67 @@
+"""The fence: which report may write (clauses D1 and D5). Every store asks here.
+
+A commit applies iff the job is running, its worker is the reporter, its attempt is the reported
+one, and the reporter's lease is live. Everything else is decided from the locked row and the
+record of the attempt: a report that had been applied before is told so, and only what never was
+and never can be is stale.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidemill.values.ids import WorkerId
+from tidemill.values.jobs import Holder
+from tidemill.values.outcomes import Answer, Outcome, Verdict
+from tidemill.values.states import JobState
+
+
+@dataclass(frozen=True, slots=True)
+class Reporter:
+    """Who reports, and whether its lease is live at this moment on the store's clock."""
+
+    worker: WorkerId
+    lease_live: bool
+
+
+def admits(reporter: Reporter, outcome: Outcome, holder: Holder) -> bool:
+    """Whether this report may write."""
+    return (
+        holder.state is JobState.RUNNING
+        and holder.worker == reporter.worker
+        and holder.attempt == outcome.attempt
+        and reporter.lease_live
+    )
+
+
+def answer(
+    reporter: Reporter, outcome: Outcome, holder: Holder | None, recorded: Verdict | None
+) -> Answer:
+    """What to say to a report.
+
+    Args:
+        reporter: who reports.
+        outcome: what it reports, made storable.
+        holder: what the locked row says; None if there is no row.
+        recorded: the verdict that the attempts record holds for this very job, attempt and worker
+            (stale records do not count); None if there is none.
+    """
+    if holder is None:
+        return Answer.GONE
+    if admits(reporter, outcome, holder):
+        return Answer.APPLIED
+    if _succeeded_by(reporter, outcome, holder):
+        return Answer.ALREADY_APPLIED
+    if recorded is outcome.verdict:
+        same = holder.attempt == outcome.attempt
+        return Answer.ALREADY_APPLIED if same else Answer.SUPERSEDED
+    return Answer.STALE
+
+
+def _succeeded_by(reporter: Reporter, outcome: Outcome, holder: Holder) -> bool:
+    return (
+        outcome.verdict is Verdict.SUCCEEDED
+        and holder.state is JobState.SUCCEEDED
+        and holder.worker == reporter.worker
+        and holder.attempt == outcome.attempt
+    )

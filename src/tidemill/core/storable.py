@@ -1,0 +1,61 @@
+"""Making an outcome storable: recording how an attempt ended never fails (clauses D6, D7)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tidemill.values.bounds import Bounds
+from tidemill.values.outcomes import ErrorInfo, Outcome, Verdict
+
+OUTPUT_TOO_LARGE = "tidemill.OutputTooLarge"
+OUTCOME_REFUSED = "tidemill.OutcomeRefused"
+
+
+def storable(outcome: Outcome, bounds: Bounds) -> Outcome:
+    """The outcome as a store may write it.
+
+    Error text is escaped and cut with a note. An output over its bound makes the attempt a failed
+    one with that reason.
+    """
+    size = len(outcome.output) if outcome.output is not None else 0
+    if size > bounds.output_bytes:
+        message = (
+            f"The handler returned an output of {size:,} bytes, over the bound of "
+            f"{bounds.output_bytes:,} bytes; it was not stored."
+        )
+        error = ErrorInfo(OUTPUT_TOO_LARGE, message)
+        return replace(outcome, verdict=Verdict.FAILED, output=None, error=error, tags=frozenset())
+    if outcome.error is None:
+        return outcome
+    return replace(outcome, error=_storable_error(outcome.error, bounds))
+
+
+def bare(outcome: Outcome) -> Outcome:
+    """The least that can be recorded of an outcome that a store refused whole."""
+    error = ErrorInfo(OUTCOME_REFUSED, "The store refused the full record of this attempt.")
+    return Outcome(
+        job_id=outcome.job_id, attempt=outcome.attempt, verdict=Verdict.FAILED, error=error
+    )
+
+
+def storable_text(text: str, limit: int) -> str:
+    """Text that any database can hold, in at most `limit` bytes of UTF-8.
+
+    NUL and lone surrogates are written as escapes; what is too long is cut on a character, with a
+    note of how long it was.
+    """
+    clean = text.replace("\0", "\\x00").encode("utf-8", "backslashreplace")
+    if len(clean) <= limit:
+        return clean.decode("utf-8")
+    note = f" … [cut: {len(clean):,} bytes]".encode()
+    kept = clean[: max(limit - len(note), 0)]
+    return (kept + note).decode("utf-8", "ignore")
+
+
+def _storable_error(error: ErrorInfo, bounds: Bounds) -> ErrorInfo:
+    return replace(
+        error,
+        kind=storable_text(error.kind, bounds.key_bytes),
+        message=storable_text(error.message, bounds.error_message_bytes),
+        detail=storable_text(error.detail, bounds.error_detail_bytes),
+    )

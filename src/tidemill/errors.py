@@ -1,0 +1,126 @@
+"""Every error Tidemill raises on purpose, as one tree.
+
+::
+
+    TidemillError
+    ├── ConfigurationError          a setting, URL or option that cannot work
+    │   └── StoreNotConfigured      the app was used before it was given a store
+    ├── DeclarationError            a job declared in a way that cannot work (raised at import)
+    ├── EncodingError               an argument or output that cannot be written down
+    ├── DecodingError               a stored payload or output that no longer reads
+    ├── Refused                     the store will not take the request; nothing was written
+    │   ├── BoundExceeded           something is larger than its bound
+    │   ├── InvalidValue            something the store cannot hold or order
+    │   ├── JobIdConflict           the id is taken by a job with other content
+    │   └── ParentsNotSupported     dependencies are not available yet
+    ├── NotFound                    no job has that id
+    ├── JobNotSucceeded             a result was asked of a job that ended otherwise
+    ├── ResultTimeout               a result was not there in time
+    ├── WrongContext                a call that cannot be made from here
+    ├── StaleAttempt                this attempt no longer holds its job
+    ├── StoreError                  the database could not be used
+    │   ├── StoreUnavailable        transient: busy, cut, restarting; retried by the library
+    │   ├── AnswerLost              the request may or may not have been committed
+    │   └── SchemaError             the schema is missing or does not fit this version
+    └── IllegalTransition           a programming error in Tidemill: an edge that does not exist
+
+Expected outcomes (a duplicate key, a stale report, a job that cannot be cancelled) are values, not
+errors. A message says what happened, the value, the bound, and what to do.
+"""
+
+from __future__ import annotations
+
+
+class TidemillError(Exception):
+    """Base of every error that Tidemill raises on purpose."""
+
+
+class ConfigurationError(TidemillError):
+    """A setting, URL or option that cannot work."""
+
+
+class StoreNotConfigured(ConfigurationError):
+    """The app was used before it was given a store."""
+
+
+class DeclarationError(TidemillError):
+    """A job is declared in a way that cannot work. Raised where it is declared."""
+
+
+class EncodingError(TidemillError):
+    """An argument or an output cannot be written down; the message names which."""
+
+
+class DecodingError(TidemillError):
+    """A stored payload or output no longer reads as its declared type."""
+
+
+class Refused(TidemillError):
+    """The store will not take the request. Nothing was written."""
+
+
+class BoundExceeded(Refused):
+    """Something is larger than its bound; carries `what`, `actual` and `bound`."""
+
+    def __init__(self, what: str, actual: int, bound: int, unit: str) -> None:
+        """Say what is too large, by how much, and where the bound stands."""
+        super().__init__(
+            f"{what} is {actual:,} {unit}, over the bound of {bound:,} {unit}; "
+            "nothing was written. Make it smaller, or raise the bound in the store's settings."
+        )
+        self.what = what
+        self.actual = actual
+        self.bound = bound
+        self.unit = unit
+
+
+class InvalidValue(Refused):
+    """A value that no store can hold or order, such as a NUL character in a key."""
+
+
+class JobIdConflict(Refused):
+    """The job id is already taken by a job with other content."""
+
+
+class ParentsNotSupported(Refused):
+    """The request names parents, and this version has no dependencies yet."""
+
+
+class NotFound(TidemillError):
+    """No job has that id: it never existed, or retention removed it."""
+
+
+class JobNotSucceeded(TidemillError):
+    """A result was asked of a job that ended otherwise; the message names the state and cause."""
+
+
+class ResultTimeout(TidemillError, TimeoutError):
+    """The job did not end within the given time. It is still there and still runs."""
+
+
+class WrongContext(TidemillError):
+    """A call that cannot be made from here, with the call that can."""
+
+
+class StaleAttempt(TidemillError):
+    """This attempt no longer holds its job: nothing it writes will be recorded."""
+
+
+class StoreError(TidemillError):
+    """The database could not be used."""
+
+
+class StoreUnavailable(StoreError):
+    """A transient fault: busy, cut off, restarting. The transaction left no trace."""
+
+
+class AnswerLost(StoreError):
+    """The answer did not arrive: the request may or may not have been committed."""
+
+
+class SchemaError(StoreError):
+    """The schema is missing or does not fit this version of Tidemill."""
+
+
+class IllegalTransition(TidemillError):
+    """A state change that the table does not have: a programming error in Tidemill."""

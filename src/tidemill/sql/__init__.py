@@ -1,0 +1,1 @@
+"""Database work as values: programs, the SQL they name, and the dialects that differ."""

@@ -1,0 +1,52 @@
+"""Statement and Program: a storage operation as a generator.
+
+A program yields named statements, is sent the rows of each, and returns a value. It knows no
+connection, so one text of it runs synchronously and asynchronously, on our own connections and in
+a user's transaction, and can be interrupted between any two statements by a test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol, TypeVar
+
+T = TypeVar("T")
+
+
+class Row(Protocol):
+    """A row whose columns are read by name. Values are as the driver gave them."""
+
+    def __getitem__(self, column: str, /) -> Any:
+        """The value of a column."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement by its name in the catalogue, with plain Python parameters.
+
+    A parameter that is a tuple is a list: the dialect expands it.
+    """
+
+    name: str
+    params: Mapping[str, object] = field(default_factory=dict[str, object])
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One statement run once for each set of parameters; its single row has `count`, the rows
+    that were changed in all.
+    """
+
+    name: str
+    rows: Sequence[Mapping[str, object]]
+
+
+class Commit:
+    """Ends the transaction; what follows is in a new one. The rest may be lost on its own."""
+
+
+COMMIT: Final = Commit()
+Step = Statement | Batch | Commit
+Program = Generator[Step, Sequence[Row], T]

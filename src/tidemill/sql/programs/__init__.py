@@ -1,0 +1,1 @@
+"""Programs, one module per topic: the order of statements, written once."""

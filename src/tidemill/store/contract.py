@@ -1,0 +1,103 @@
+"""Operation and Store: the whole seam between Tidemill and a database.
+
+Rules that hold for every operation:
+
+* It is one transaction (or a few, where its docstring says so): all of it commits or none.
+* Decisions about time are taken on the store's clock (clause A1), never on the caller's.
+* Refusals are `Refused` errors raised before anything is written; expected outcomes are values.
+* `StoreUnavailable` means that nothing was committed; `AnswerLost` that nobody knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Generic, Protocol, TypeVar
+
+from tidemill.values.bounds import Bounds
+
+R_co = TypeVar("R_co", covariant=True)
+R = TypeVar("R")
+
+Clock = Callable[[], datetime]
+"""Tells the store's time: aware, UTC."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation(Generic[R_co]):
+    """A request to a store; the type parameter is what performing it answers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """What a store adds beyond the contract. They cost latency or convenience, never correctness.
+
+    Attributes:
+        name: how documentation calls the store.
+        hints: it can tell its own process that something may be due.
+        shared: processes and hosts other than this one may use it.
+        persistent: it survives the process. `tidemill worker` refuses a store that does not.
+    """
+
+    name: str
+    hints: bool
+    shared: bool
+    persistent: bool
+
+
+class SyncChannel(Protocol):
+    """Performs operations, blocking the calling thread."""
+
+    def perform(self, operation: Operation[R]) -> R:
+        """Perform one operation and answer its result."""
+        ...
+
+
+class Store(Protocol):
+    """A store, open for use from any thread and any event loop.
+
+    Constructing one opens nothing; the first operation does. `close` may be called twice.
+    """
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What this store adds beyond the contract."""
+        ...
+
+    @property
+    def bounds(self) -> Bounds:
+        """The bounds it keeps."""
+        ...
+
+    async def perform(self, operation: Operation[R]) -> R:
+        """Perform one operation from a coroutine, without blocking its loop."""
+        ...
+
+    def perform_sync(self, operation: Operation[R]) -> R:
+        """Perform one operation from a thread, blocking it."""
+        ...
+
+    def dedicated(self) -> AbstractContextManager[SyncChannel]:
+        """A connection of its own for the calling thread: what a heart beats through."""
+        ...
+
+    def watch(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """Call `wake` from any thread when something may be due; answers how to stop.
+
+        A hint may be lost, doubled or late (promise P7). Without the capability it is never called.
+        """
+        ...
+
+    def migrate(self) -> tuple[str, ...]:
+        """Bring the schema up to date and answer the names of the steps applied."""
+        ...
+
+    def plan(self) -> tuple[tuple[str, str], ...]:
+        """The steps `migrate` would apply: (name, SQL) each, in order."""
+        ...
+
+    def close(self) -> None:
+        """Close what this process opened."""
+        ...

@@ -1,0 +1,55 @@
+"""Leases: registering, the heartbeat, and what happens when it stops (clauses A3, C4–C10, E4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from tidemill.store.contract import Operation
+from tidemill.values.ids import WorkerId
+from tidemill.values.leases import BeatReply, Maintained, Registered
+from tidemill.values.workers import WorkerInfo
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Register(Operation[Registered]):
+    """Make a new worker known, with a lease of `lease` from now.
+
+    Repeating the very same registration while its lease is live is a no-op: the answer to the
+    first may have been lost. Jobs held because nobody knew their wire name are released to the
+    claim if this worker knows it.
+    """
+
+    info: WorkerInfo
+    lease: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Deregister(Operation[None]):
+    """Forget a worker that ends in order. What still runs under it is swept as lapsed."""
+
+    worker: WorkerId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beat(Operation[BeatReply]):
+    """Renew a live lease to `lease` from now. A lease is dead at its expiry instant."""
+
+    worker: WorkerId
+    lease: timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Maintain(Operation[Maintained]):
+    """One bounded round of upkeep. Any node may run it at any time, also twice at once.
+
+    * Running jobs whose worker is not live or not there end as lapsed attempts (C6).
+    * Jobs past their `not_after` that were never started become cancelled (F1).
+    * Held jobs whose reason is gone are released to the claim (J3).
+
+    `lease` is the sweeping node's own: where one writer can block all heartbeats, no lapse is
+    declared within that time of such a block (C10). Each part is a transaction of its own.
+    """
+
+    lease: timedelta
+    limit: int = 500

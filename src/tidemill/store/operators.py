@@ -1,0 +1,62 @@
+"""Operator actions: audited, named, repeatable (clauses G1, G2, G4, L1).
+
+Every action carries an actor and an id made by the client: the same id again changes nothing and
+answers what the first one answered.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidemill.store.contract import Operation
+from tidemill.values.ids import ActionId, JobId
+from tidemill.values.operators import ActionResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cancel(Operation[tuple[ActionResult, ...]]):
+    """Cancel jobs: at once if they have not started, by request if they run.
+
+    `done` (now cancelled), `requested` (it runs; asking twice is fine), `unchanged` (terminal) or
+    `not-found`, per job and in order.
+    """
+
+    job_ids: tuple[JobId, ...]
+    actor: str
+    action: ActionId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requeue(Operation[tuple[ActionResult, ...]]):
+    """Make dead, quarantined or cancelled jobs ready again.
+
+    Same id; the attempt keeps climbing; the budget is fresh; a cancel request is cleared; `done`,
+    `unchanged` (any other state), `key-held` (another active job carries the key) or `not-found`.
+    """
+
+    job_ids: tuple[JobId, ...]
+    actor: str
+    action: ActionId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rerun(Operation[ActionResult]):
+    """Enqueue a new job, due now, with the content of a terminal one, linked by `rerun_of`.
+
+    `done` with `other` set to `new_id`, `unchanged` (not terminal), `key-held` or `not-found`.
+    The copy carries no idempotency key and no expiry: both spoke of the first request.
+    """
+
+    job_id: JobId
+    new_id: JobId
+    actor: str
+    action: ActionId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunNow(Operation[tuple[ActionResult, ...]]):
+    """Make scheduled jobs ready without waiting; spends no budget. Others are `unchanged`."""
+
+    job_ids: tuple[JobId, ...]
+    actor: str
+    action: ActionId

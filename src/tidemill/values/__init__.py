@@ -1,0 +1,1 @@
+"""Frozen plain data that every layer speaks. Standard library only."""

@@ -1,0 +1,36 @@
+"""What an operator action did to a job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tidemill.values.ids import JobId
+from tidemill.values.states import JobState
+
+
+class Effect(StrEnum):
+    """What became of an operator action on one job."""
+
+    DONE = "done"
+    REQUESTED = "requested"
+    """A running job was asked to cancel; its worker hears of it with the next heartbeat."""
+    UNCHANGED = "unchanged"
+    """The job's state does not allow it; nothing was written."""
+    KEY_HELD = "key-held"
+    """Another active job carries the idempotency key now; nothing was written."""
+    NOT_FOUND = "not-found"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionResult:
+    """The effect of one action on one job.
+
+    `state` is the job's state afterwards; `other` is the job that holds the key (`key-held`) or
+    the new job a rerun made (`done`).
+    """
+
+    job_id: JobId
+    effect: Effect
+    state: JobState | None = None
+    other: JobId | None = None

@@ -1,0 +1,44 @@
+"""The front door: what `import tidemill` offers, and what it costs."""
+
+import inspect
+import subprocess
+import sys
+
+import tidemill
+
+MOST_NAMES = 20
+HEAVY = ["asyncpg", "click", "dishka", "psycopg", "rich", "sqlalchemy"]
+
+
+def exported() -> list[str]:
+    return list(getattr(tidemill, "__all__", []))
+
+
+def test_what_it_offers_is_what_it_lists() -> None:
+    offered = {
+        name
+        for name, value in vars(tidemill).items()
+        if not name.startswith("_") and not inspect.ismodule(value)
+    }
+    assert offered == {name for name in exported() if not name.startswith("_")}
+
+
+def test_its_list_is_sorted() -> None:
+    assert exported() == sorted(exported())
+
+
+def test_it_is_small() -> None:
+    assert len(exported()) <= MOST_NAMES
+
+
+def test_every_name_is_documented() -> None:
+    undocumented = [name for name in exported() if not inspect.getdoc(getattr(tidemill, name))]
+    assert undocumented == []
+
+
+def test_opening_it_loads_nothing_heavy() -> None:
+    program = f"import sys, tidemill; print(*sorted(set(sys.modules) & set({HEAVY})))"
+    opened = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=True
+    )
+    assert opened.stdout.split() == []
