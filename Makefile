@@ -30,7 +30,7 @@ lint: $(STAMP) ## Run every check that does not run the code.
 	$(BIN)/ruff check
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/mypy
-	$(BIN)/basedpyright
+	$(BIN)/pyright
 	@$(BIN)/towncrier build --draft --version next >/dev/null && echo 'changelog fragments: ok'
 
 format: $(STAMP) ## Format the code and apply ruff's safe repairs.

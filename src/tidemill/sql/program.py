@@ -35,9 +35,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One statement run once for each set of parameters; its single row has `count`, the rows
-    that were changed in all.
-    """
+    """One statement, run for each set of parameters; answered by one row: `count` rows changed."""
 
     name: str
     rows: Sequence[Mapping[str, object]]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tidemill.store.contract import Operation
 from tidemill.values.ids import JobId
 from tidemill.values.jobs import JobDetails
-from tidemill.values.monitor import JobEnd, JobFilter, JobPage, QueueCount, WorkerRecord
+from tidemill.values.monitor import EVERY_JOB, JobEnd, JobFilter, JobPage, QueueCount, WorkerRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class ListJobs(Operation[JobPage]):
         InvalidValue: the cursor was not made by this store.
     """
 
-    where: JobFilter = JobFilter()
+    where: JobFilter = EVERY_JOB
     cursor: str | None = None
     limit: int = 50
 

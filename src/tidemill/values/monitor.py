@@ -19,6 +19,9 @@ class JobFilter:
     wire_name: str | None = None
 
 
+EVERY_JOB = JobFilter()
+
+
 @dataclass(frozen=True, slots=True)
 class JobPage:
     """One page, newest first, and the opaque cursor of the next (None at the end)."""
