@@ -52,13 +52,15 @@ class WakeAt:
 
 
 @dataclass(frozen=True, slots=True)
-class Reincarnate:
-    """Have the pulse drop this worker's lease and register anew.
+class RegisterAnew:
+    """Have the pulse give up this worker's lease and register a fresh worker.
 
-    The node was handed an attempt that it has seen before: the database went back in time.
+    The store answered that the lease is dead, or handed out an attempt that this worker has seen
+    before (the database went back in time).
     """
 
     worker: WorkerId
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,5 +118,5 @@ Notice = (
     NoticeStale | NoticeLapsed | NoticeReleased | NoticeDropped | NoticeDegraded | NoticeRecovered
 )
 Command = (
-    DoExchange | DoMaintain | Execute | CancelHandler | WakeAt | Reincarnate | Drained | Notice
+    DoExchange | DoMaintain | Execute | CancelHandler | WakeAt | RegisterAnew | Drained | Notice
 )

@@ -13,10 +13,14 @@ from tidemill.values.workers import Pair, RunningPair
 
 @dataclass(frozen=True, slots=True)
 class LeaseGained:
-    """The pulse registered a worker: claims may start under its id."""
+    """The pulse registered a worker: claims may start under its id.
+
+    `until` is the instant up to which the lease can be trusted unless it is renewed (clause C7).
+    """
 
     at: float
     worker: WorkerId
+    until: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +35,15 @@ class LeaseLost:
 class Listed:
     """A heartbeat's answer: what the store lists as running under the worker.
 
-    `sent_at` is when the beat was sent: the list may be as old as that.
+    `sent_at` is when the beat was sent: the list may be as old as that. `until` is the instant up
+    to which the renewed lease can be trusted.
     """
 
     at: float
     sent_at: float
     worker: WorkerId
     running: tuple[RunningPair, ...]
+    until: float
 
 
 @dataclass(frozen=True, slots=True)
