@@ -1,6 +1,18 @@
 """What every test may ask for."""
 
+import os
+
 import pytest
+from hypothesis import settings
+
+# No deadline for one example: a busy machine is no fault of the code. Under CI
+# Hypothesis draws the same examples every time.
+settings.register_profile(
+    "tidemill",
+    parent=settings.get_profile("ci" if os.environ.get("CI") else "default"),
+    deadline=None,
+)
+settings.load_profile("tidemill")
 
 
 @pytest.fixture
