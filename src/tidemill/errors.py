@@ -12,12 +12,14 @@
     │   ├── BoundExceeded           something is larger than its bound
     │   ├── InvalidValue            something the store cannot hold or order
     │   ├── JobIdConflict           the id is taken by a job with other content
+    │   ├── WorkerIdUsed            the worker id was used before; every start makes a fresh one
     │   └── ParentsNotSupported     dependencies are not available yet
     ├── NotFound                    no job has that id
     ├── JobNotSucceeded             a result was asked of a job that ended otherwise
     ├── ResultTimeout               a result was not there in time
     ├── WrongContext                a call that cannot be made from here
     ├── StaleAttempt                this attempt no longer holds its job
+    ├── JobCancelled                a handler that honours a request to stop
     ├── StoreError                  the database could not be used
     │   ├── StoreUnavailable        transient: busy, cut, restarting; retried by the library
     │   ├── AnswerLost              the request may or may not have been committed
@@ -82,6 +84,10 @@ class JobIdConflict(Refused):
     """The job id is already taken by a job with other content."""
 
 
+class WorkerIdUsed(Refused):
+    """The worker id was used before: it lapsed, was deregistered, or is another worker's."""
+
+
 class ParentsNotSupported(Refused):
     """The request names parents, and this version has no dependencies yet."""
 
@@ -91,7 +97,18 @@ class NotFound(TidemillError):
 
 
 class JobNotSucceeded(TidemillError):
-    """A result was asked of a job that ended otherwise; the message names the state and cause."""
+    """A result was asked of a job that ended otherwise; carries its `state` and `cause`."""
+
+    def __init__(self, job_id: object, state: str, cause: str | None) -> None:
+        """Say how the job ended, and where to look."""
+        why = "" if cause is None else f" (cause: {cause})"
+        super().__init__(
+            f"Job {job_id} ended {state}{why}, so it has no result. "
+            "Its attempts are kept with the job and say what happened."
+        )
+        self.job_id = job_id
+        self.state = state
+        self.cause = cause
 
 
 class ResultTimeout(TidemillError, TimeoutError):
@@ -104,6 +121,10 @@ class WrongContext(TidemillError):
 
 class StaleAttempt(TidemillError):
     """This attempt no longer holds its job: nothing it writes will be recorded."""
+
+
+class JobCancelled(TidemillError):
+    """Raised in a handler by `raise_if_cancelled`: it was asked to stop, and stops."""
 
 
 class StoreError(TidemillError):

@@ -8,6 +8,7 @@ from hashlib import blake2b
 from tidemill.errors import BoundExceeded, InvalidValue, ParentsNotSupported
 from tidemill.values.bounds import Bounds
 from tidemill.values.jobs import PRIORITY_RANGE, NewJob
+from tidemill.values.tags import Tag
 
 _DIGEST_BYTES = 16
 
@@ -35,9 +36,29 @@ def admit(job: NewJob, bounds: Bounds) -> None:
         _name("Trace context", job.trace_context, bounds.trace_context_bytes)
     _bounded("Number of tags", len(job.tags), bounds.tags_per_job, "tags")
     for tag in job.tags:
-        _name("Tag", tag.key, bounds.name_bytes)
-        _text("Tag value", tag.value, bounds.name_bytes)
+        admit_tag(tag, bounds)
     _timing(job)
+
+
+def admit_tag(tag: Tag, bounds: Bounds) -> None:
+    """Refuse a tag that a store cannot hold.
+
+    Raises:
+        BoundExceeded: its key or its value is larger than the bound.
+        InvalidValue: the key is empty, or one of them holds a NUL or a lone surrogate.
+    """
+    _name("Tag", tag.key, bounds.name_bytes)
+    _text("Tag value", tag.value, bounds.name_bytes)
+
+
+def admit_actor(actor: str, bounds: Bounds) -> None:
+    """Refuse an actor that a store cannot write into a cause or an audit row (clause L1).
+
+    Raises:
+        BoundExceeded: it is longer than a name may be.
+        InvalidValue: it is empty, or holds a NUL or a lone surrogate.
+    """
+    _name("Actor", actor, bounds.name_bytes)
 
 
 def content_digest(job: NewJob) -> bytes:
@@ -50,6 +71,7 @@ def content_digest(job: NewJob) -> bytes:
         job.delay,
         job.due_at,
         job.not_after,
+        job.expires,
         job.timeout,
         job.retry,
         job.idempotency_key,
@@ -69,6 +91,9 @@ def _timing(job: NewJob) -> None:
         raise InvalidValue(message)
     if job.delay is not None and job.due_at is not None:
         message = "A job has either a delay or a due instant, not both."
+        raise InvalidValue(message)
+    if job.not_after is not None and job.expires is not None:
+        message = "A job expires either at an instant or after a duration, not both."
         raise InvalidValue(message)
     if job.timeout is not None and job.timeout <= timedelta(0):
         message = f"A timeout must be longer than nothing; got {job.timeout}."

@@ -116,10 +116,17 @@ class Node:
         """Handlers that have not ended yet."""
         return len(self._holdings.running)
 
-    def step(self, event: Event) -> list[Command]:
-        """Take one event; answer what is to be done, in order."""
+    @property
+    def draining(self) -> bool:
+        """Whether no further claim will be made."""
+        return self._drain.started
+
+    def step(self, event: Event, *others: Event) -> list[Command]:
+        """Take one event, or several of one turn; answer what is to be done, in order."""
         commands: list[Command] = []
         self._take(event, commands)
+        for event in others:
+            self._take(event, commands)
         self._watch_lease(event.at, commands)
         self._keep_deadlines(event.at, commands)
         self._advance_drain(event.at, commands)

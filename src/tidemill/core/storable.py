@@ -1,4 +1,4 @@
-"""Making an outcome storable: recording how an attempt ended never fails (clauses D6, D7)."""
+"""Making an outcome storable: recording how an attempt ended never fails (clauses D6, D7, K1)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from tidemill.values.bounds import Bounds
 from tidemill.values.outcomes import ErrorInfo, Outcome, Verdict
+from tidemill.values.tags import Tag
 
 OUTPUT_TOO_LARGE = "tidemill.OutputTooLarge"
 OUTCOME_REFUSED = "tidemill.OutcomeRefused"
@@ -14,8 +15,8 @@ OUTCOME_REFUSED = "tidemill.OutcomeRefused"
 def storable(outcome: Outcome, bounds: Bounds) -> Outcome:
     """The outcome as a store may write it.
 
-    Error text is escaped and cut with a note. An output over its bound makes the attempt a failed
-    one with that reason.
+    Error text is escaped and cut with a note; so are tags, and those over their number are left
+    out. An output over its bound makes the attempt a failed one with that reason.
     """
     size = len(outcome.output) if outcome.output is not None else 0
     if size > bounds.output_bytes:
@@ -25,9 +26,14 @@ def storable(outcome: Outcome, bounds: Bounds) -> Outcome:
         )
         error = ErrorInfo(OUTPUT_TOO_LARGE, message)
         return replace(outcome, verdict=Verdict.FAILED, output=None, error=error, tags=frozenset())
-    if outcome.error is None:
+    if outcome.error is None and not outcome.tags and outcome.cause is None:
         return outcome
-    return replace(outcome, error=_storable_error(outcome.error, bounds))
+    return replace(
+        outcome,
+        error=outcome.error and _storable_error(outcome.error, bounds),
+        tags=_storable_tags(outcome.tags, bounds),
+        cause=outcome.cause and storable_text(outcome.cause, bounds.name_bytes),
+    )
 
 
 def bare(outcome: Outcome) -> Outcome:
@@ -49,7 +55,17 @@ def storable_text(text: str, limit: int) -> str:
         return clean.decode("utf-8")
     note = f" … [cut: {len(clean):,} bytes]".encode()
     kept = clean[: max(limit - len(note), 0)]
-    return (kept + note).decode("utf-8", "ignore")
+    return (kept + note)[:limit].decode("utf-8", "ignore")
+
+
+def _storable_tags(tags: frozenset[Tag], bounds: Bounds) -> frozenset[Tag]:
+    """Tags never influence execution, so they are made to fit and never fail an attempt."""
+    clean = {
+        Tag(storable_text(tag.key, bounds.name_bytes), storable_text(tag.value, bounds.name_bytes))
+        for tag in tags
+        if tag.key
+    }
+    return frozenset(sorted(clean)[: bounds.tags_per_job])
 
 
 def _storable_error(error: ErrorInfo, bounds: Bounds) -> ErrorInfo:

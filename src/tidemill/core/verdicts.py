@@ -101,7 +101,8 @@ def _failure(standing: Standing, error: ErrorInfo | None, delay: timedelta | Non
     retry = standing.retry
     if error is not None and _names_any(error, retry.discard_on):
         return _to(JobState.DEAD, By.DISCARD, cause=causes.DISCARDED, failed=1)
-    if retry.retry_on and not (error and _names_any(error, retry.retry_on)):
+    asked = delay is not None  # a handler that asks for another try says that it may be retried
+    if retry.retry_on and not asked and not (error and _names_any(error, retry.retry_on)):
         return _to(JobState.DEAD, By.FAILURE, cause=causes.NOT_RETRYABLE, failed=1)
     if tries_spent(standing) + 1 >= retry.max_attempts:
         return _to(JobState.DEAD, By.FAILURE, cause=causes.ATTEMPTS_EXHAUSTED, failed=1)

@@ -26,6 +26,7 @@ class NewJob:
         delay: wait this long on the store's clock; excludes `due_at`.
         due_at: not before this instant (UTC); both absent means now.
         not_after: never started at or after this instant: then `cancelled` with cause `expired`.
+        expires: the same, so long after it was stored, on the store's clock; excludes `not_after`.
         timeout: how long one attempt may run.
         parents: jobs it would wait for; refused in this version.
     """
@@ -38,6 +39,7 @@ class NewJob:
     delay: timedelta | None = None
     due_at: datetime | None = None
     not_after: datetime | None = None
+    expires: timedelta | None = None
     timeout: timedelta | None = None
     retry: Retry = DEFAULT_RETRY
     idempotency_key: str | None = None

@@ -1,0 +1,117 @@
+"""What the core wants known, as log lines: one event per line, its fields in `extra`."""
+
+from __future__ import annotations
+
+import logging
+from typing import assert_never
+
+from tidemill.core.commands import (
+    Notice,
+    NoticeDegraded,
+    NoticeDropped,
+    NoticeLapsed,
+    NoticeRecovered,
+    NoticeReleased,
+    NoticeStale,
+)
+from tidemill.core.pulse import (
+    NoticeLeaseLost,
+    NoticeNoAnswer,
+    NoticeRegistered,
+    NoticeStalled,
+    PulseNotice,
+)
+from tidemill.values.ids import Attempt, JobId, WorkerId
+
+logger = logging.getLogger("tidemill.worker")
+
+
+def log_notice(notice: Notice) -> None:
+    """Log what the node wants known."""
+    match notice:
+        case NoticeStale():
+            _log_stale(notice)
+        case NoticeLapsed(lapsed):
+            logger.warning(
+                "Attempt %d of job %s lapsed with its worker %s; the job is now %s%s.",
+                lapsed.attempt,
+                lapsed.job_id,
+                lapsed.worker,
+                lapsed.state.value,
+                f" ({lapsed.cause})" if lapsed.cause else "",
+                extra=_fields(lapsed.worker, lapsed.job_id, lapsed.attempt),
+            )
+        case NoticeReleased(worker, pair):
+            logger.warning(
+                "Attempt %d of job %s was running under this worker, which does not hold it "
+                "(the answer to its claim was lost); it is given back.",
+                pair.attempt,
+                pair.job_id,
+                extra=_fields(worker, pair.job_id, pair.attempt),
+            )
+        case NoticeDropped(worker, pair, why):
+            logger.error(
+                "The end of attempt %d of job %s cannot be recorded: %s. "
+                "The attempt will be given back and run again.",
+                pair.attempt,
+                pair.job_id,
+                why,
+                extra=_fields(worker, pair.job_id, pair.attempt),
+            )
+        case NoticeDegraded(why):
+            logger.warning("The store does not answer: %s. Trying again until it does.", why)
+        case NoticeRecovered():
+            logger.warning("The store answers again.")
+        case _:
+            assert_never(notice)
+
+
+def log_pulse_notice(notice: PulseNotice) -> None:
+    """Log what the pulse wants known."""
+    match notice:
+        case NoticeRegistered(worker):
+            logger.info("Registered as worker %s.", worker, extra={"worker": str(worker)})
+        case NoticeLeaseLost(worker, why):
+            logger.warning(
+                "Worker %s lost its lease: %s. Its handlers are cancelled; registering anew.",
+                worker,
+                why,
+                extra={"worker": str(worker)},
+            )
+        case NoticeStalled(worker, seconds):
+            logger.error(
+                "The event loop of worker %s has not turned for %.0f s: a handler blocks it. "
+                "Heartbeats stop, and its jobs will be given to other workers.",
+                worker,
+                seconds,
+                extra={"worker": str(worker)},
+            )
+        case NoticeNoAnswer(why):
+            logger.warning("A heartbeat had no answer: %s. Trying again until it has.", why)
+        case _:
+            assert_never(notice)
+
+
+def _log_stale(notice: NoticeStale) -> None:
+    reported, holder = notice.reported, notice.reported.holder
+    now = "nobody" if holder is None or holder.worker is None else str(holder.worker)
+    attempt = reported.attempt if holder is None else holder.attempt
+    logger.warning(
+        "Rejected a stale report on job %s: it came from worker %s, attempt %d; "
+        "the job is %s, held by worker %s, attempt %d. Nothing of the report was applied.",
+        reported.job_id,
+        notice.worker,
+        reported.attempt,
+        "gone" if holder is None else holder.state.value,
+        now,
+        attempt,
+        extra={
+            **_fields(notice.worker, reported.job_id, reported.attempt),
+            "holder_worker": now,
+            "holder_attempt": attempt,
+        },
+    )
+
+
+def _fields(worker: WorkerId, job_id: JobId, attempt: Attempt) -> dict[str, object]:
+    return {"worker": str(worker), "job_id": str(job_id), "attempt": attempt}

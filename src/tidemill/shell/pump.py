@@ -1,0 +1,164 @@
+"""The pump: events in, `Node.step`, commands out. It runs on the event loop's own thread."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from tidemill.core.commands import (
+    CancelHandler,
+    Command,
+    DoExchange,
+    DoMaintain,
+    Drained,
+    Execute,
+    NoticeDegraded,
+    NoticeDropped,
+    NoticeLapsed,
+    NoticeRecovered,
+    NoticeReleased,
+    NoticeStale,
+    RegisterAnew,
+    WakeAt,
+)
+from tidemill.core.events import Event, Finished, Woken
+from tidemill.core.holdings import Key
+from tidemill.core.node import Node
+from tidemill.shell.calls import StoreCalls
+from tidemill.shell.execution import Execution, Executor
+from tidemill.shell.monotonic import Monotonic
+from tidemill.shell.notices import log_notice
+from tidemill.values.endings import Ending
+from tidemill.values.ids import WorkerId
+from tidemill.values.jobs import Claimed
+from tidemill.values.workers import Pair
+
+
+class Doubts(Protocol):
+    """Where the node's doubts about its lease go: the heart."""
+
+    def doubt(self, worker: WorkerId, why: str) -> None:
+        """Have a fresh worker registered."""
+        ...
+
+
+@dataclass(slots=True)
+class Parts:
+    """What the pump drives."""
+
+    node: Node
+    calls: StoreCalls
+    executor: Executor
+    doubts: Doubts
+    clock: Monotonic
+
+
+class Pump:
+    """Hands events to the node, all of one turn of the loop together, and obeys its commands."""
+
+    def __init__(self, parts: Parts) -> None:
+        """Belong to the running loop."""
+        self._parts = parts
+        self._loop = asyncio.get_running_loop()
+        self._inbox: list[Event] = []
+        self._executions: dict[Key, Execution] = {}
+        self._alarm: asyncio.TimerHandle | None = None
+        self._calls: set[asyncio.Task[None]] = set()
+        self.drained: asyncio.Future[int] = self._loop.create_future()
+
+    @property
+    def draining(self) -> bool:
+        """Whether the worker is on its way to the end."""
+        return self._parts.node.draining
+
+    @property
+    def now(self) -> float:
+        """The node's clock."""
+        return self._parts.clock()
+
+    def tell(self, event: Event) -> None:
+        """Hand an event over, on the loop's thread."""
+        if not self._inbox:
+            self._loop.call_soon(self._turn)
+        self._inbox.append(event)
+
+    def tell_threadsafe(self, make: Callable[[float], Event]) -> None:
+        """Hand an event over from any thread; it is dated when the loop takes it."""
+
+        def take() -> None:
+            self.tell(make(self.now))
+
+        try:
+            self._loop.call_soon_threadsafe(take)
+        except RuntimeError:  # the loop has closed: nobody is left to tell
+            return
+
+    def _turn(self) -> None:
+        events, self._inbox = self._inbox, []
+        try:
+            for command in self._parts.node.step(*events):
+                self._obey(command)
+        except Exception as error:  # noqa: BLE001 - a fault in the core must end the worker loudly
+            if not self.drained.done():
+                self.drained.set_exception(error)
+
+    def _obey(self, command: Command) -> None:
+        match command:
+            case Execute(job):
+                self._execute(job)
+            case DoExchange():
+                self._call(self._parts.calls.exchange(command))
+            case DoMaintain():
+                self._call(self._parts.calls.maintain())
+            case CancelHandler(worker, pair, reason):
+                execution = self._executions.get((worker, pair))
+                if execution is not None:
+                    execution.cancel(reason)
+            case WakeAt(at):
+                self._wake_at(at)
+            case RegisterAnew(worker, why):
+                self._parts.doubts.doubt(worker, why)
+            case Drained(unreported):
+                self._end(unreported)
+            case (
+                NoticeStale()
+                | NoticeLapsed()
+                | NoticeReleased()
+                | NoticeDropped()
+                | NoticeDegraded()
+                | NoticeRecovered()
+            ):
+                log_notice(command)
+
+    def _execute(self, job: Claimed) -> None:
+        pair = Pair(job.id, job.attempt)
+
+        def report(ending: Ending) -> None:
+            self._executions.pop((job.worker, pair), None)
+            self.tell(Finished(self.now, job.worker, pair, ending))
+
+        self._executions[job.worker, pair] = self._parts.executor.start(job, report)
+
+    def _call(self, call: Coroutine[Any, Any, Event]) -> None:
+        async def answered() -> None:
+            self.tell(await call)
+
+        running = self._loop.create_task(answered())
+        self._calls.add(running)
+        running.add_done_callback(self._calls.discard)
+
+    def _wake_at(self, at: float) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm = self._loop.call_later(max(at - self.now, 0.0), self._wake)
+
+    def _wake(self) -> None:
+        self.tell(Woken(self.now))
+
+    def _end(self, unreported: int) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+        if not self.drained.done():
+            self.drained.set_result(unreported)
