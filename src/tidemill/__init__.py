@@ -1,1 +1,32 @@
 """Durable background jobs in the database your application already runs."""
+
+from tidemill.app import JobGroup, Tidemill
+from tidemill.client import JobRef
+from tidemill.context import JobContext
+from tidemill.errors import JobCancelled, JobNotSucceeded, ResultTimeout, TidemillError
+from tidemill.jobs import BoundJob, JobHandle
+from tidemill.values.bounds import Bounds
+from tidemill.values.endings import CancelReason
+from tidemill.values.retry import Retry
+from tidemill.values.states import JobState
+from tidemill.values.wishes import Discard, RetryAfter, Snooze
+
+__all__ = [
+    "BoundJob",
+    "Bounds",
+    "CancelReason",
+    "Discard",
+    "JobCancelled",
+    "JobContext",
+    "JobGroup",
+    "JobHandle",
+    "JobNotSucceeded",
+    "JobRef",
+    "JobState",
+    "ResultTimeout",
+    "Retry",
+    "RetryAfter",
+    "Snooze",
+    "Tidemill",
+    "TidemillError",
+]

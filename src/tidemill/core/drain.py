@@ -35,6 +35,11 @@ class Drain:
         """Whether no further claim may be made."""
         return self.phase is not Phase.WORKING
 
+    @property
+    def ended(self) -> bool:
+        """Whether the end has been reached."""
+        return self.phase is Phase.ENDED
+
     def ask(self, at: float, grace: float) -> None:
         """Start to end. Asking again changes nothing."""
         if self.phase is Phase.WORKING:
@@ -42,7 +47,9 @@ class Drain:
             self.over_at = at + grace
 
     def hurry(self, at: float) -> None:
-        """The present phase is over now."""
+        """The present phase is over now. After the end there is none."""
+        if self.ended:
+            return
         if self.phase is Phase.WORKING:
             self.phase = Phase.FINISHING
         self.over_at = min(self.over_at, at)

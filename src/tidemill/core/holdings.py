@@ -28,7 +28,6 @@ class Running:
     worker: WorkerId
     pair: Pair
     since: float
-    deadline: float | None = None
     reason: CancelReason | None = None
     abandoned: bool = False
 
@@ -38,16 +37,17 @@ class Pending:
     """An outcome that waits to become durable.
 
     Attributes:
-        not_before: when it may be offered again (its row was busy).
+        not_before: when it may be offered again (its row was busy, or it was refused).
         alone: offer it in an exchange of its own.
-        bare: it is already the least that can be recorded.
+        bare_since: how many answers the store had given when the full record was refused; it is
+            then the least that can be recorded. None while it is whole.
     """
 
     worker: WorkerId
     outcome: Outcome
     not_before: float = 0.0
     alone: bool = False
-    bare: bool = False
+    bare_since: int | None = None
 
     @property
     def pair(self) -> Pair:
@@ -121,5 +121,8 @@ class Holdings:
         return travelled
 
     def put_back(self, entries: tuple[Pending, ...]) -> None:
-        """Return outcomes to the front, in their order."""
-        self.pending.extendleft(reversed(entries))
+        """Return outcomes to the front, in their order; one that was alone lets others go first."""
+        if len(entries) == 1:
+            self.pending.append(entries[0])
+        else:
+            self.pending.extendleft(reversed(entries))

@@ -10,13 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import assert_never
 
+from tidemill.core.attempts import Attempts
+from tidemill.core.batching import Batching
 from tidemill.core.commands import (
-    CancelHandler,
     Command,
     DoExchange,
     DoMaintain,
     Drained,
-    Execute,
     NoticeDegraded,
     NoticeDropped,
     NoticeLapsed,
@@ -26,10 +26,8 @@ from tidemill.core.commands import (
     RegisterAnew,
     WakeAt,
 )
-from tidemill.core.deadlines import Deadlines
 from tidemill.core.dispatch import DispatchPolicy
 from tidemill.core.drain import Drain, Phase
-from tidemill.core.endings import outcome_of
 from tidemill.core.events import (
     DrainAsked,
     Event,
@@ -44,15 +42,16 @@ from tidemill.core.events import (
     MaintainAnswered,
     Woken,
 )
-from tidemill.core.holdings import Holdings, Key, Pending, Running
+from tidemill.core.holdings import Holdings, Pending
+from tidemill.core.journeys import Journeys
 from tidemill.core.pacing import Form, Pacing
 from tidemill.core.reconcile import Sightings
-from tidemill.core.storable import bare
+from tidemill.core.upkeep import Upkeep
 from tidemill.values.endings import CancelReason
 from tidemill.values.exchange import ClaimRequest, Exchanged
 from tidemill.values.ids import WorkerId
-from tidemill.values.jobs import Claimed
-from tidemill.values.outcomes import Answer, Outcome, Reported, Verdict
+from tidemill.values.leases import Maintained
+from tidemill.values.outcomes import Answer, Reported
 from tidemill.values.states import JobState
 from tidemill.values.workers import Pair, RunningPair
 
@@ -96,20 +95,17 @@ class Node:
         self._options = options
         self._policy = policy
         self._holdings = Holdings(options.slots)
+        self._attempts = Attempts(self._holdings)
         self._pacing = Pacing(options.poll_interval, options.fault_delay, options.fault_delay_cap)
         self._sightings = Sightings()
         self._drain = Drain(options.patience, options.flush)
         self._worker: WorkerId | None = None
         self._lease_until = _NEVER
-        self._sent: DoExchange | None = None
-        self._sent_at = 0.0
-        self._journeys = 0
-        self._unsure = False
-        self._outcome_cap = options.outcome_batch
-        self._maintaining = False
-        self._maintain_at = 0.0
-        self._deadlines = Deadlines[Key]()
+        self._journeys = Journeys()
+        self._batching = Batching(options.outcome_batch)
+        self._upkeep = Upkeep(options.maintenance_interval)
         self._wake_at = _NEVER
+        self._now = -_NEVER
 
     @property
     def busy_slots(self) -> int:
@@ -121,41 +117,52 @@ class Node:
         """Whether no further claim will be made."""
         return self._drain.started
 
-    def step(self, event: Event, *others: Event) -> list[Command]:
-        """Take one event, or several of one turn; answer what is to be done, in order."""
+    def step(self, *events: Event) -> list[Command]:
+        """Take the events of one turn; answer what is to be done, in order.
+
+        Events are dated by several threads: one that is dated before an earlier one counts as of
+        the same instant. Nothing is asked for after Drained.
+        """
         commands: list[Command] = []
-        self._take(event, commands)
-        for event in others:
-            self._take(event, commands)
-        self._watch_lease(event.at, commands)
-        self._keep_deadlines(event.at, commands)
-        self._advance_drain(event.at, commands)
-        self._send(event.at, commands)
-        self._maintain(event.at, commands)
-        self._ask_to_be_woken(event.at, commands)
+        if self._drain.ended:
+            return commands
+        self._renew(events)
+        for event in events:
+            self._now = max(self._now, event.at)
+            self._take(event, self._now, commands)
+        self._decide(self._now, commands)
         return commands
 
-    def _take(self, event: Event, commands: list[Command]) -> None:
+    def _decide(self, at: float, commands: list[Command]) -> None:
+        self._watch_lease(at, commands)
+        self._attempts.time_out(at, commands)
+        self._advance_drain(at, commands)
+        if not self._drain.ended:
+            self._send(at, commands)
+            self._maintain(at, commands)
+            self._ask_to_be_woken(at, commands)
+
+    def _take(self, event: Event, at: float, commands: list[Command]) -> None:
         match event:
             case LeaseGained():
-                self._lease_gained(event)
+                self._lease_gained(at, event)
             case LeaseLost(_, worker):
                 self._lease_lost(worker, commands)
             case Listed():
-                self._listed(event, commands)
-            case Hinted(at):
+                self._listed(at, event, commands)
+            case Hinted():
                 self._pacing.poll_now(at)
-            case ExchangeAnswered(at, reply):
+            case ExchangeAnswered(_, reply):
                 self._answered(at, reply, commands)
             case ExchangeFailed():
-                self._failed(event, commands)
-            case MaintainAnswered():
-                self._maintained(event, commands)
+                self._failed(at, event, commands)
+            case MaintainAnswered(_, reply):
+                self._maintained(at, reply, commands)
             case Finished():
-                self._finished(event)
-            case DrainAsked(at, grace):
+                self._attempts.finish(event)
+            case DrainAsked(_, grace):
                 self._drain.ask(at, grace)
-            case HurryAsked(at):
+            case HurryAsked():
                 self._drain.hurry(at)
             case Woken():
                 self._wake_at = _NEVER
@@ -164,102 +171,78 @@ class Node:
 
     # The lease
 
-    def _lease_gained(self, event: LeaseGained) -> None:
+    def _lease_gained(self, at: float, event: LeaseGained) -> None:
         self._worker = event.worker
         self._lease_until = event.until
         self._sightings.forget()
-        self._pacing.poll_now(event.at)
+        self._journeys.unsure = False
+        self._pacing.poll_now(at)
 
-    def _listed(self, event: Listed, commands: list[Command]) -> None:
+    def _listed(self, at: float, event: Listed, commands: list[Command]) -> None:
         if event.worker == self._worker:
-            self._lease_until = event.until
-            self._reconcile(event.running, event.sent_at, commands)
+            self._lease_until = max(self._lease_until, event.until)
+            self._reconcile(at, event.running, event.sent_at, commands)
+
+    def _renew(self, events: tuple[Event, ...]) -> None:
+        """A beat answered before this turn counts for the whole turn, wherever it stands in it."""
+        for event in events:
+            if isinstance(event, Listed) and event.worker == self._worker:
+                self._lease_until = event.until
 
     def _watch_lease(self, at: float, commands: list[Command]) -> None:
         """The heart may be stuck in a call: the node looks at the lease's end by itself."""
         worker = self._worker
         if worker is not None and at >= self._lease_until:
-            self._lease_lost(worker, commands)
-            commands.append(RegisterAnew(worker, "no heartbeat was answered in time"))
+            self._distrust(worker, "no heartbeat was answered in time", commands)
+
+    def _distrust(self, worker: WorkerId, why: str, commands: list[Command]) -> None:
+        self._lease_lost(worker, commands)
+        commands.append(RegisterAnew(worker, why))
 
     def _lease_lost(self, worker: WorkerId, commands: list[Command]) -> None:
         if worker == self._worker:
             self._worker = None
-        for running in self._holdings.active():
-            if running.worker == worker and running.reason is not CancelReason.LEASE_LOST:
-                self._cancel(running, CancelReason.LEASE_LOST, commands)
+        self._attempts.lose(worker, commands)
 
     def _reconcile(
-        self, listed: tuple[RunningPair, ...], sent_at: float, commands: list[Command]
+        self, at: float, listed: tuple[RunningPair, ...], sent_at: float, commands: list[Command]
     ) -> None:
         worker = self._worker
         if worker is None:
             return
         pairs = {entry.pair for entry in listed}
         unknown = pairs - self._holdings.known_pairs(worker)
-        for pair in self._sightings.review(unknown, self._journeys if self._sent else None):
-            self._give_back(worker, pair)
+        for pair in self._sightings.review(
+            unknown, at=at, sent_at=sent_at, journey=self._journeys.current
+        ):
+            self._attempts.give_back(worker, pair)
             commands.append(NoticeReleased(worker, pair))
         for entry in listed:
             if entry.cancel_requested is not None:
-                self._ask_to_stop(worker, entry.pair, CancelReason.OPERATOR, commands)
+                self._attempts.stop(worker, entry.pair, CancelReason.OPERATOR, commands)
         for running in self._holdings.active():
             lost = running.pair not in pairs and running.since <= sent_at
             if running.worker == worker and lost:
-                self._ask_to_stop(worker, running.pair, CancelReason.LEASE_LOST, commands)
-
-    # Handlers
-
-    def _finished(self, event: Finished) -> None:
-        key = (event.worker, event.pair)
-        running = self._holdings.running.pop(key, None)
-        self._deadlines.drop(key)
-        if running is None or running.abandoned:
-            return
-        outcome = outcome_of(event.pair, event.ending, running.reason)
-        if outcome is not None:
-            self._holdings.pending.append(Pending(event.worker, outcome))
-
-    def _give_back(self, worker: WorkerId, pair: Pair) -> None:
-        outcome = Outcome(job_id=pair.job_id, attempt=pair.attempt, verdict=Verdict.RELEASED)
-        self._holdings.pending.append(Pending(worker, outcome))
-
-    def _ask_to_stop(
-        self, worker: WorkerId, pair: Pair, reason: CancelReason, commands: list[Command]
-    ) -> None:
-        running = self._holdings.running.get((worker, pair))
-        if running is None or running.abandoned:
-            return
-        if running.reason is None or reason is CancelReason.LEASE_LOST is not running.reason:
-            self._cancel(running, reason, commands)
-
-    def _cancel(self, running: Running, reason: CancelReason, commands: list[Command]) -> None:
-        running.reason = reason
-        commands.append(CancelHandler(running.worker, running.pair, reason))
-
-    def _keep_deadlines(self, at: float, commands: list[Command]) -> None:
-        for worker, pair in self._deadlines.due(at):
-            self._ask_to_stop(worker, pair, CancelReason.TIMEOUT, commands)
+                self._attempts.stop(worker, running.pair, CancelReason.LEASE_LOST, commands)
 
     # The exchange
 
     def _send(self, at: float, commands: list[Command]) -> None:
-        if self._sent is not None or at < self._pacing.resume_at:
+        if self._journeys.sent is not None or at < self._pacing.resume_at:
             return
         form = self._pacing.form
         alone = form is Form.CLAIM and self._may_claim() and self._pacing.poll_at <= at
-        loaded = () if alone else self._holdings.load(at, self._outcome_cap)
+        loaded = () if alone else self._holdings.load(at, self._batching.limit)
         worker = loaded[0].worker if loaded else self._worker
-        fused = form is Form.FUSED and bool(loaded) and worker == self._worker
+        mixed = form is Form.FUSED and worker == self._worker
+        fused = mixed and bool(loaded) and not loaded[0].alone
         due = not loaded and self._pacing.poll_at <= at
         claim = self._claim() if self._may_claim() and (fused or due) else None
         if worker is None or not (loaded or claim):
             return
         outcomes = tuple(entry.outcome for entry in loaded)
-        self._sent = DoExchange(worker, outcomes, claim, list_running=self._unsure)
-        self._sent_at = at
-        self._journeys += 1
-        commands.append(self._sent)
+        exchange = DoExchange(worker, outcomes, claim, list_running=self._journeys.unsure)
+        commands.append(self._journeys.begin(at, exchange))
 
     def _may_claim(self) -> bool:
         return self._worker is not None and not self._drain.started and self._holdings.free > 0
@@ -273,24 +256,25 @@ class Node:
         )
 
     def _answered(self, at: float, reply: Exchanged, commands: list[Command]) -> None:
-        sent, self._sent = self._sent, None
+        self._watch_lease(at, commands)
+        claim = self._journeys.over().claim
         travelled = self._holdings.unload()
         if self._pacing.degraded:
             commands.append(NoticeRecovered())
-        claim = sent.claim if sent else None
         full = claim is not None and len(reply.claimed) >= claim.limit
         self._pacing.answered(at, claim=claim is not None, full=full, next_due=reply.next_due)
-        self._outcome_cap = min(self._outcome_cap * 2, self._options.outcome_batch)
+        self._batching.answered(len(travelled))
         for entry, reported in zip(travelled, reply.reported, strict=True):
             self._settle(at, entry, reported, commands)
         if reply.worker != self._worker:
             return
-        if reply.running is not None:
-            self._unsure = False
-            self._reconcile(reply.running, self._sent_at, commands)
-        self._take_up(at, reply, commands)
         if not reply.live:
-            commands.append(RegisterAnew(reply.worker, "the store answered that its lease is dead"))
+            self._distrust(reply.worker, "the store answered that its lease is dead", commands)
+            return
+        if reply.running is not None:
+            self._journeys.unsure = False
+            self._reconcile(at, reply.running, self._journeys.sent_at, commands)
+        self._take_up(at, reply, commands)
 
     def _settle(
         self, at: float, entry: Pending, reported: Reported, commands: list[Command]
@@ -303,93 +287,80 @@ class Node:
 
     def _take_up(self, at: float, reply: Exchanged, commands: list[Command]) -> None:
         for job in reply.claimed:
-            pair = Pair(job.id, job.attempt)
-            if self._holdings.has_seen(pair):
-                why = f"it was handed attempt {pair.attempt} of job {pair.job_id} twice"
-                commands.append(RegisterAnew(reply.worker, why))
-            elif self._drain.started:
-                self._give_back(reply.worker, pair)
+            if self._holdings.has_seen(Pair(job.id, job.attempt)):
+                why = f"it was handed attempt {job.attempt} of job {job.id} twice"
+                self._distrust(reply.worker, why, commands)
+                return
+        for job in reply.claimed:
+            if self._drain.started:
+                self._attempts.give_back(reply.worker, Pair(job.id, job.attempt))
             else:
-                self._start(at, job, commands)
+                commands.append(self._attempts.start(at, job))
 
-    def _start(self, at: float, job: Claimed, commands: list[Command]) -> None:
-        pair = Pair(job.id, job.attempt)
-        deadline = at + job.timeout.total_seconds() if job.timeout is not None else None
-        self._holdings.start(Running(job.worker, pair, at, deadline))
-        if deadline is not None:
-            self._deadlines.add((job.worker, pair), deadline)
-        commands.append(Execute(job))
-
-    def _failed(self, event: ExchangeFailed, commands: list[Command]) -> None:
-        sent, self._sent = self._sent, None
+    def _failed(self, at: float, event: ExchangeFailed, commands: list[Command]) -> None:
+        alone = self._journeys.over().claim is None
         travelled = self._holdings.unload()
-        self._unsure = self._unsure or event.unknown
+        self._journeys.unsure = self._journeys.unsure or event.unknown
+        if alone:
+            self._batching.unanswered(len(travelled))
+        if event.refused and travelled:
+            if alone and len(travelled) == 1:
+                travelled = self._lighten(at, travelled[0], event.why, commands)
+            self._holdings.put_back(travelled)
+            self._pacing.refused(at)
+            return
         if not self._pacing.degraded:
             commands.append(NoticeDegraded(event.why))
-        if event.refused and sent is not None and sent.claim is None:
-            travelled = self._split(travelled, event.why, commands)
         self._holdings.put_back(travelled)
-        self._pacing.failed(event.at, outcomes=bool(self._holdings.pending))
+        self._pacing.failed(at, outcomes=bool(self._holdings.pending))
 
-    def _split(
-        self, travelled: tuple[Pending, ...], why: str, commands: list[Command]
+    def _lighten(
+        self, at: float, entry: Pending, why: str, commands: list[Command]
     ) -> tuple[Pending, ...]:
-        if len(travelled) > 1:
-            self._outcome_cap = len(travelled) // 2
-            return travelled
-        kept: list[Pending] = []
-        for entry in travelled:
-            if entry.bare:
-                commands.append(NoticeDropped(entry.worker, entry.pair, why))
-            else:
-                kept.append(Pending(entry.worker, bare(entry.outcome), alone=True, bare=True))
-        return tuple(kept)
+        lighter = self._batching.lighten(entry)
+        if lighter is None:
+            commands.append(NoticeDropped(entry.worker, entry.pair, why))
+            return ()
+        if lighter is entry:
+            lighter.not_before = at + self._options.fault_delay_cap
+        return (lighter,)
 
     # Upkeep
 
     def _maintain(self, at: float, commands: list[Command]) -> None:
         idle = self._worker is None or self._drain.started
-        if not idle and not self._maintaining and self._maintain_at <= at:
-            self._maintaining = True
+        if not idle and self._upkeep.begin(at):
             commands.append(DoMaintain())
 
-    def _maintained(self, event: MaintainAnswered, commands: list[Command]) -> None:
-        self._maintaining = False
-        reply = event.reply
-        more = reply is not None and reply.more
-        self._maintain_at = event.at + (0.0 if more else self._options.maintenance_interval)
+    def _maintained(self, at: float, reply: Maintained | None, commands: list[Command]) -> None:
+        self._upkeep.over(at, reply)
         if reply is None:
             return
+        self._batching.answered(0)
         commands.extend(NoticeLapsed(lapsed) for lapsed in reply.lapsed)
         if reply.unheld or any(lapsed.state is JobState.READY for lapsed in reply.lapsed):
-            self._pacing.poll_now(event.at)
+            self._pacing.poll_now(at)
 
     # The end
 
     def _advance_drain(self, at: float, commands: list[Command]) -> None:
         entered = self._drain.advance(at)
         if entered is Phase.CANCELLING:
-            for running in self._holdings.active():
-                if running.reason is None:
-                    self._cancel(running, CancelReason.SHUTDOWN, commands)
+            self._attempts.stop_all(commands)
         elif entered is Phase.FLUSHING:
-            for running in self._holdings.active():
-                running.abandoned = True
-                if running.reason is not CancelReason.LEASE_LOST:
-                    self._give_back(running.worker, running.pair)
-        ending = self._drain.started and self._drain.phase is not Phase.ENDED
-        if entered is Phase.ENDED or (ending and self._holdings.settled):
+            self._attempts.abandon()
+        if entered is Phase.ENDED or (self._drain.started and self._holdings.settled):
             self._drain.end()
             unreported = len(self._holdings.pending) + len(self._holdings.travelling)
             commands.append(Drained(unreported))
 
     def _ask_to_be_woken(self, at: float, commands: list[Command]) -> None:
-        instants = [self._drain.over_at, self._deadlines.next]
+        instants = [self._drain.over_at, self._attempts.next_deadline]
         if self._worker is not None:
             instants.append(self._lease_until)
-            if not self._drain.started and not self._maintaining:
-                instants.append(self._maintain_at)
-        if self._sent is None:
+            if not self._drain.started:
+                instants.append(self._upkeep.next_at)
+        if self._journeys.sent is None:
             instants.append(self._next_exchange_at())
         wake_at = min(instants)
         if wake_at != self._wake_at and wake_at < _NEVER:

@@ -1,8 +1,9 @@
 """When a node talks to its store: polling, backing off, and taking an exchange apart.
 
 After an exchange without an answer the next one carries outcomes alone, the one after it a claim
-alone, and only then do both travel together again (clause M3): so a claim that the store chokes
-on never keeps finished work from being recorded, nor the other way round.
+alone, whatever came of the first, and both travel together again once a claim was answered (clause
+M3): so a claim that the store chokes on never keeps finished work from being recorded, nor the
+other way round.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from datetime import timedelta
 from enum import Enum, auto
 
 _DUE_SLACK = 0.001
+_DOUBLINGS = 64
 _NEVER = float("inf")
 
 
@@ -64,12 +66,19 @@ class Pacing:
         self.poll_at = at + wait
 
     def failed(self, at: float, *, outcomes: bool) -> None:
-        """The exchange had no answer."""
+        """The exchange had no answer; `outcomes` says whether any are left to report."""
         self.faults += 1
-        wait = min(self.first_delay * 2.0 ** (self.faults - 1), self.longest_delay)
+        wait = min(self.first_delay * 2.0 ** min(self.faults - 1, _DOUBLINGS), self.longest_delay)
         self.resume_at = at + wait
         self.poll_at = min(self.poll_at, self.resume_at)
-        self.form = Form.OUTCOMES if outcomes else Form.CLAIM
+        turn = outcomes and self.form is not Form.OUTCOMES
+        self.form = Form.OUTCOMES if turn else Form.CLAIM
+
+    def refused(self, at: float) -> None:
+        """The store would not take the outcomes as they were: it is there, so no wait is needed."""
+        self.resume_at = at
+        self.poll_at = min(self.poll_at, at)
+        self.form = Form.OUTCOMES
 
     def _idle(self, next_due: timedelta | None) -> float:
         if next_due is None:

@@ -146,8 +146,9 @@ class NoticeNoAnswer:
     why: str
 
 
+Call = DoRegister | DoBeat | DoDeregister
 PulseNotice = NoticeRegistered | NoticeLeaseLost | NoticeStalled | NoticeNoAnswer
-PulseCommand = DoRegister | DoBeat | DoDeregister | Tell | TickAt | PulseStopped | PulseNotice
+PulseCommand = Call | Tell | TickAt | PulseStopped | PulseNotice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,20 +189,29 @@ class Pulse:
         self._options = options
         self._worker: WorkerId | None = None
         self._until = 0.0
-        self._calling = False
+        self._call: Call | None = None
         self._stalled = False
         self._stopping = False
+        self._stopped = False
         self._failing = False
         self._next_at = 0.0
 
     def step(self, event: PulseEvent) -> list[PulseCommand]:
-        """Take one event; answer what is to be done, in order."""
+        """Take one event; answer what is to be done, in order. Nothing after PulseStopped."""
         commands: list[PulseCommand] = []
+        if self._stopped:
+            return commands
+        self._take(event, commands)
+        self._expire(event.at, commands)
+        self._go_on(event.at, commands)
+        return commands
+
+    def _take(self, event: PulseEvent, commands: list[PulseCommand]) -> None:
         match event:
             case Ticked(at, pump_turned_at):
                 self._watch_pump(at, pump_turned_at, commands)
-            case RegisterAnswered(_, sent_at, worker):
-                self._registered(event.at, sent_at, worker, commands)
+            case RegisterAnswered():
+                self._registered(event, commands)
             case BeatAnswered():
                 self._beaten(event, commands)
             case CallFailed(at, why):
@@ -209,16 +219,13 @@ class Pulse:
             case Doubted(at, worker, why):
                 if worker == self._worker:
                     self._lose(at, why, commands)
-            case StopAsked():
+            case StopAsked(at):
                 self._stopping = True
-                self._next_at = event.at
+                self._next_at = at
             case Deregistered():
-                self._worker, self._calling = None, False
+                self._worker = self._call = None
             case _:
                 assert_never(event)
-        self._expire(event.at, commands)
-        self._call(event.at, commands)
-        return commands
 
     def _watch_pump(self, at: float, pump_turned_at: float, commands: list[PulseCommand]) -> None:
         silence = at - pump_turned_at
@@ -227,18 +234,19 @@ class Pulse:
             commands.append(NoticeStalled(self._worker, silence))
         self._stalled = stalled
 
-    def _registered(
-        self, at: float, sent_at: float, worker: WorkerId, commands: list[PulseCommand]
-    ) -> None:
-        self._answered(at)
-        self._worker = worker
-        self._until = self._trusted_until(sent_at)
-        commands += [NoticeRegistered(worker), Tell(LeaseGained(at, worker, self._until))]
+    def _registered(self, event: RegisterAnswered, commands: list[PulseCommand]) -> None:
+        self._answered(event.at, event.sent_at)
+        self._worker = event.worker
+        self._until = self._trusted_until(event.sent_at)
+        commands.append(NoticeRegistered(event.worker))
+        if not self._stopping and event.at < self._until:
+            commands.append(Tell(LeaseGained(event.at, event.worker, self._until)))
 
     def _beaten(self, event: BeatAnswered, commands: list[PulseCommand]) -> None:
-        self._answered(event.at)
+        self._answered(event.at, event.sent_at)
         reply = event.reply
         if reply.worker != self._worker:
+            self._next_at = event.at
             return
         if not reply.live:
             self._lose(event.at, "its lease had lapsed in the store", commands)
@@ -247,18 +255,18 @@ class Pulse:
         listed = Listed(event.at, event.sent_at, reply.worker, reply.running, self._until)
         commands.append(Tell(listed))
 
-    def _answered(self, at: float) -> None:
-        self._calling = False
+    def _answered(self, at: float, sent_at: float) -> None:
+        self._call = None
         self._failing = False
-        self._next_at = at + self._options.heartbeat
+        self._next_at = at if self._stopping else sent_at + self._options.heartbeat
 
     def _failed(self, at: float, why: str, commands: list[PulseCommand]) -> None:
-        self._calling = False
-        self._next_at = at + self._options.retry
+        call, self._call = self._call, None
+        self._next_at = at if self._stopping else at + self._options.retry
         if not self._failing:
             commands.append(NoticeNoAnswer(why))
         self._failing = True
-        if self._stopping:
+        if isinstance(call, DoDeregister):
             self._worker = None
 
     def _lose(self, at: float, why: str, commands: list[PulseCommand]) -> None:
@@ -269,30 +277,31 @@ class Pulse:
         self._next_at = at
 
     def _expire(self, at: float, commands: list[PulseCommand]) -> None:
-        if self._worker is not None and at >= self._until:
+        if self._worker is not None and at >= self._until and not self._stopping:
             self._lose(at, "no heartbeat was answered in time", commands)
 
-    def _call(self, at: float, commands: list[PulseCommand]) -> None:
-        if self._calling:
+    def _go_on(self, at: float, commands: list[PulseCommand]) -> None:
+        if self._call is not None:
             return
         if self._stopping and self._worker is None:
+            self._stopped = True
             commands.append(PulseStopped())
             return
-        if self._stalled or at < self._next_at:
+        resting = self._stalled and not self._stopping
+        if resting or at < self._next_at:
             commands.append(TickAt(self._wake_at(at)))
             return
-        self._calling = True
+        self._call = self._next_call()
+        commands.append(self._call)
+
+    def _next_call(self) -> Call:
         if self._worker is None:
-            commands.append(DoRegister())
-        elif self._stopping:
-            commands.append(DoDeregister(self._worker))
-        else:
-            commands.append(DoBeat(self._worker))
+            return DoRegister()
+        return DoDeregister(self._worker) if self._stopping else DoBeat(self._worker)
 
     def _wake_at(self, at: float) -> float:
-        if self._stalled:
-            return at + self._options.retry
-        return self._next_at if self._worker is None else min(self._next_at, self._until)
+        next_at = at + self._options.retry if self._stalled else self._next_at
+        return next_at if self._worker is None else min(next_at, self._until)
 
     def _trusted_until(self, sent_at: float) -> float:
         return sent_at + self._options.lease - self._options.margin

@@ -10,25 +10,45 @@ from dataclasses import dataclass, field
 from tidemill.values.workers import Pair
 
 
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """When an unknown attempt was first seen, and which exchange was in flight then, if any."""
+
+    at: float
+    journey: int | None
+
+
 @dataclass(slots=True)
 class Sightings:
     """Attempts that the store listed and nobody here holds.
 
-    An attempt is given back when it is seen so in two listings running. The second listing is
-    younger than the answer to the first, so an attempt that ended in between is not in it; and an
-    exchange that travels while both are read may itself be bringing the attempt, so it is waited
-    for. `journey` numbers the exchange in flight at a reading; None when there is none.
+    An attempt is given back when it is seen so in two listings running, the second of them asked
+    for after the first was reviewed: an attempt that had ended by then is not in it, however long
+    either of them lay unread. An exchange that travels while both are read may itself be bringing
+    the attempt, so it is waited for.
     """
 
-    _seen: dict[Pair, int | None] = field(default_factory=dict[Pair, int | None])
+    _seen: dict[Pair, Sighting] = field(default_factory=dict[Pair, Sighting])
 
-    def review(self, unknown: set[Pair], journey: int | None) -> list[Pair]:
-        """Take a listing's unknown attempts; answer those to be given back, in order."""
+    def review(
+        self, unknown: set[Pair], *, at: float, sent_at: float, journey: int | None
+    ) -> list[Pair]:
+        """Take a listing's unknown attempts; answer those to be given back, in order.
+
+        Args:
+            unknown: what the listing shows and the node does not hold.
+            at: now.
+            sent_at: when the listing was asked for.
+            journey: the number of the exchange in flight now; None when there is none.
+        """
         lost: list[Pair] = []
-        kept: dict[Pair, int | None] = {}
+        kept: dict[Pair, Sighting] = {}
         for pair in sorted(unknown):
-            if pair not in self._seen or (journey is not None and self._seen[pair] == journey):
-                kept[pair] = journey
+            first = self._seen.get(pair)
+            if first is None:
+                kept[pair] = Sighting(at, journey)
+            elif sent_at < first.at or (journey is not None and journey == first.journey):
+                kept[pair] = first
             else:
                 lost.append(pair)
         self._seen = kept

@@ -77,3 +77,13 @@ class StoreCalls:
         except TimeoutError as error:
             message = f"no answer within the delivery time-out of {self._timeout:g} s"
             raise AnswerLost(message) from error
+        except asyncio.CancelledError as error:
+            if _asked_to_stop():
+                raise
+            message = "the store gave the call up"
+            raise AnswerLost(message) from error
+
+
+def _asked_to_stop() -> bool:
+    running = asyncio.current_task()
+    return running is None or running.cancelling() > 0

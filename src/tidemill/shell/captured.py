@@ -20,13 +20,13 @@ def captured(error: BaseException) -> ErrorInfo:
 def _message(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception as failure:  # noqa: BLE001 - a user's __str__ may do anything
+    except BaseException as failure:  # noqa: BLE001 - a user's __str__ may do anything
         return f"<the message could not be made: {type(failure).__name__}>"
 
 
 def _detail(error: BaseException) -> str:
     try:
         lines = traceback.format_exception(error, limit=-_FRAMES)
-    except Exception as failure:  # noqa: BLE001 - a user's exception may do anything
+    except BaseException as failure:  # noqa: BLE001 - a user's exception may do anything
         return f"<the traceback could not be made: {type(failure).__name__}>"
     return "".join(lines)

@@ -112,7 +112,10 @@ class Executor:
             except RuntimeError:  # the loop has closed: the attempt was given back before that
                 return
 
-        self._threads.submit(run)
+        try:
+            self._threads.submit(run)
+        except RuntimeError as error:
+            loop.call_soon(report, Raised(captured(error)))
 
     async def _run_async(
         self, definition: JobDefinition | None, job: Claimed, execution: Execution
@@ -158,7 +161,14 @@ def _decoded(definition: JobDefinition, job: Claimed) -> dict[str, object]:
 
 
 def ending_of(error: BaseException) -> Ending:
-    """What an exception says about the attempt (clause E3)."""
+    """What an exception says about the attempt (clause E3). Never raises, whatever it is."""
+    try:
+        return _said_by(error)
+    except BaseException as failure:  # noqa: BLE001 - a user's exception may do anything
+        return Raised(captured(failure))
+
+
+def _said_by(error: BaseException) -> Ending:
     match error:
         case RetryAfter():
             return Raised(captured(error), error.delay)

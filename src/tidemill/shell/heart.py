@@ -106,11 +106,16 @@ class Heart:
         """Deregister and end. From any thread."""
         self._asked.put(StopAsked)
 
+    def join(self) -> None:
+        """Wait for the thread to be gone; it is about to be once it has called `on_end`."""
+        if self._thread is not None:
+            self._thread.join()
+
     def _live(self, on_end: Callable[[BaseException | None], None]) -> None:
         try:
-            with self._resources:
-                while not self._ended:
-                    self._beat_once()
+            while not self._ended:
+                self._beat_once()
+            self._drop_channel()
         except BaseException as error:  # noqa: BLE001 - a dead heart must end the worker loudly
             logger.critical("The heart of this worker died.", exc_info=True)
             on_end(error)
@@ -160,7 +165,16 @@ class Heart:
                 self._channel = self._resources.enter_context(self._store.dedicated())
             return call(self._channel)
         except Exception as error:  # noqa: BLE001 - whatever it is, the beat had no answer
+            self._drop_channel()
             return CallFailed(self._clock(), f"{type(error).__name__}: {error}")
+
+    def _drop_channel(self) -> None:
+        """Use another connection for the next call: one that failed may never heal by itself."""
+        self._channel = None
+        try:
+            self._resources.close()
+        except Exception:  # noqa: BLE001 - it is not used any more, whatever closing it says
+            logger.debug("Closing the connection of the heart failed.", exc_info=True)
 
     def _register(self, channel: SyncChannel) -> PulseEvent:
         sent_at = self._clock()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -30,7 +31,7 @@ from tidemill.shell.calls import StoreCalls
 from tidemill.shell.execution import Execution, Executor
 from tidemill.shell.monotonic import Monotonic
 from tidemill.shell.notices import log_notice
-from tidemill.values.endings import Ending
+from tidemill.values.endings import CancelReason, Ending
 from tidemill.values.ids import WorkerId
 from tidemill.values.jobs import Claimed
 from tidemill.values.workers import Pair
@@ -56,12 +57,18 @@ class Parts:
 
 
 class Pump:
-    """Hands events to the node, all of one turn of the loop together, and obeys its commands."""
+    """Hands events to the node, all of one turn of the loop together, and obeys its commands.
+
+    It turns in the context in which it was made, so that no handler sees the context variables of
+    whoever happened to wake it.
+    """
 
     def __init__(self, parts: Parts) -> None:
         """Belong to the running loop."""
         self._parts = parts
         self._loop = asyncio.get_running_loop()
+        self._context = copy_context()
+        self._ended = False
         self._inbox: list[Event] = []
         self._executions: dict[Key, Execution] = {}
         self._alarm: asyncio.TimerHandle | None = None
@@ -79,9 +86,11 @@ class Pump:
         return self._parts.clock()
 
     def tell(self, event: Event) -> None:
-        """Hand an event over, on the loop's thread."""
+        """Hand an event over, on the loop's thread. After the end nothing is heard any more."""
+        if self._ended:
+            return
         if not self._inbox:
-            self._loop.call_soon(self._turn)
+            self._loop.call_soon(self._turn, context=self._context)
         self._inbox.append(event)
 
     def tell_threadsafe(self, make: Callable[[float], Event]) -> None:
@@ -95,14 +104,33 @@ class Pump:
         except RuntimeError:  # the loop has closed: nobody is left to tell
             return
 
+    def fail(self, error: BaseException) -> None:
+        """End at once and loudly: no claim, no report, and handlers are told to stop."""
+        if self._ended:
+            return
+        self._end()
+        self.drained.set_exception(error)
+        for execution in tuple(self._executions.values()):
+            execution.cancel(CancelReason.LEASE_LOST)
+
+    async def close(self, timeout: float) -> None:
+        """Wait for the calls that are still under way, at most `timeout` seconds."""
+        if self._calls:
+            await asyncio.wait(self._calls, timeout=timeout)
+
     def _turn(self) -> None:
         events, self._inbox = self._inbox, []
         try:
-            for command in self._parts.node.step(*events):
-                self._obey(command)
+            if not self._ended:
+                self._step(events)
         except Exception as error:  # noqa: BLE001 - a fault in the core must end the worker loudly
-            if not self.drained.done():
-                self.drained.set_exception(error)
+            self.fail(error)
+
+    def _step(self, events: list[Event]) -> None:
+        for command in self._parts.node.step(*events):
+            self._obey(command)
+            if self._ended:  # what the node wished for beside it has lost its meaning
+                return
 
     def _obey(self, command: Command) -> None:
         match command:
@@ -121,7 +149,8 @@ class Pump:
             case RegisterAnew(worker, why):
                 self._parts.doubts.doubt(worker, why)
             case Drained(unreported):
-                self._end(unreported)
+                self._end()
+                self.drained.set_result(unreported)
             case (
                 NoticeStale()
                 | NoticeLapsed()
@@ -157,8 +186,7 @@ class Pump:
     def _wake(self) -> None:
         self.tell(Woken(self.now))
 
-    def _end(self, unreported: int) -> None:
+    def _end(self) -> None:
+        self._ended = True
         if self._alarm is not None:
             self._alarm.cancel()
-        if not self.drained.done():
-            self.drained.set_result(unreported)

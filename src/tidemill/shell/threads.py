@@ -25,16 +25,23 @@ class DaemonThreads:
         self._lock = Lock()
         self._started = 0
         self._idle = 0
+        self._waiting = 0
 
     def submit(self, call: Job) -> None:
-        """Run `call` on a thread. It must not raise."""
+        """Run `call` on a thread, when one is free. It must not raise.
+
+        Raises:
+            RuntimeError: the system gives no further thread; the call will not be run.
+        """
         with self._lock:
             if self._idle:
                 self._idle -= 1
             elif self._started < self._size:
-                self._started += 1
-                name = f"{self._name}-{self._started}"
+                name = f"{self._name}-{self._started + 1}"
                 Thread(target=self._serve, name=name, daemon=True).start()
+                self._started += 1
+            else:
+                self._waiting += 1
         self._calls.put(call)
 
     def close(self) -> None:
@@ -47,5 +54,9 @@ class DaemonThreads:
     def _serve(self) -> None:
         while (call := self._calls.get()) is not None:
             call()
+            del call  # an idle thread keeps nothing of the last job alive
             with self._lock:
-                self._idle += 1
+                if self._waiting:
+                    self._waiting -= 1
+                else:
+                    self._idle += 1

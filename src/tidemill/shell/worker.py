@@ -60,7 +60,8 @@ class Worker:
         self._pump: Pump | None = None
         self._unwatch: Callable[[], None] | None = None
         self._heart_ended: asyncio.Future[None] | None = None
-        self._unreported = 0
+        self._hurried = False
+        self._closed = False
 
     async def start(self) -> None:
         """Resolve every job's annotations, then register and claim.
@@ -76,31 +77,45 @@ class Worker:
             if definition is not None:
                 definition.resolve()
         loop = asyncio.get_running_loop()
-        pump = self._pump = self._make_pump()
-        ended = self._heart_ended = loop.create_future()
-        self._heart.start(
-            tell=lambda event: pump.tell_threadsafe(lambda _: event),
-            ping=lambda: _threadsafe(loop, self._heart.turned),
-            on_end=lambda error: _threadsafe(loop, lambda: self._note_heart_end(ended, error)),
-        )
-        self._unwatch = self._store.watch(lambda: pump.tell_threadsafe(Hinted))
+        pump = self._make_pump()
+        ended: asyncio.Future[None] = loop.create_future()
+        unwatch = self._store.watch(lambda: pump.tell_threadsafe(Hinted))
+        try:
+            self._heart.start(
+                tell=lambda event: pump.tell_threadsafe(lambda _: event),
+                ping=lambda: _threadsafe(loop, self._heart.turned),
+                on_end=lambda error: _threadsafe(loop, lambda: _note_end(pump, ended, error)),
+            )
+        except BaseException:
+            unwatch()
+            raise
+        self._pump, self._heart_ended, self._unwatch = pump, ended, unwatch
 
     async def wait(self) -> None:
         """Until the worker has drained, by `stop` or by a signal; then close it.
+
+        Cancelling this waits no longer, and leaves the worker as it is.
 
         Raises:
             Exception: whatever fault of the worker itself ended it.
         """
         pump = self._started()
-        try:
-            self._unreported = await asyncio.shield(pump.drained)
-        finally:
-            await self._close()
+        await asyncio.wait({pump.drained})
+        await self._close(pump)
+        unreported = pump.drained.result()
+        if unreported and not self._closed:
+            logger.error(
+                "Ended with %d outcomes unreported; their attempts lapse and run again.", unreported
+            )
+        self._closed = True
 
     async def stop(self, grace: timedelta | None = None) -> None:
-        """Drain and wait for the end. `grace` overrides the setting."""
+        """Drain and wait for the end. `grace` overrides the setting.
+
+        Cancelling this ends the grace period, and is passed on when the worker has drained.
+        """
         self.drain(grace)
-        await self.wait()
+        await self._see_through()
 
     def drain(self, grace: timedelta | None = None) -> None:
         """Start to end; `wait` tells when it is over. On the loop's thread."""
@@ -111,19 +126,54 @@ class Worker:
     def hurry(self) -> None:
         """End the present phase of the drain at once. On the loop's thread."""
         pump = self._started()
+        self._hurried = True
         pump.tell(HurryAsked(pump.now))
 
     async def run(self) -> None:
-        """Start, obey SIGTERM and SIGINT, and wait for the end."""
+        """Start, obey SIGTERM and SIGINT, and wait for the end. Cancelling this drains first.
+
+        Raises:
+            DeclarationError: a job that cannot run.
+            WrongContext: this is not the main thread, which alone hears signals.
+        """
         loop = asyncio.get_running_loop()
-        await self.start()
-        for number in _SIGNALS:
-            loop.add_signal_handler(number, self._signalled)
         try:
-            await self.wait()
+            self._listen(loop)
+            await self.start()
+            await self._see_through()
         finally:
             for number in _SIGNALS:
                 loop.remove_signal_handler(number)
+
+    def _listen(self, loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            for number in _SIGNALS:
+                loop.add_signal_handler(number, self._signalled)
+        except (RuntimeError, ValueError) as error:
+            message = (
+                "`run` obeys signals, which only the main thread hears; elsewhere use "
+                "`async with worker`, or `await worker.start()` and `await worker.stop()`."
+            )
+            raise WrongContext(message) from error
+
+    async def _see_through(self) -> None:
+        """Wait for the end; a cancellation drains, one more hurries, and both are passed on.
+
+        Further ones change nothing: some frameworks repeat theirs with every turn of the loop.
+        """
+        cancelled: asyncio.CancelledError | None = None
+        while True:
+            try:
+                await self.wait()
+                break
+            except asyncio.CancelledError as error:
+                cancelled = error
+                if not self._started().draining:
+                    self.drain()
+                elif not self._hurried:
+                    self.hurry()
+        if cancelled is not None:
+            raise cancelled
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -162,33 +212,35 @@ class Worker:
         node = Node(settings.node_options(self._definitions.wire_names()), self._policy)
         return Pump(Parts(node, calls, executor, self._heart, self._clock))
 
-    def _note_heart_end(self, ended: asyncio.Future[None], error: BaseException | None) -> None:
-        if not ended.done():
-            ended.set_result(None)
-        pump = self._pump
-        if error is not None and pump is not None and not pump.drained.done():
-            message = "the heart of the worker died; its jobs lapse and run elsewhere"
-            pump.drained.set_exception(StoreError(message))
-
-    async def _close(self) -> None:
+    async def _close(self, pump: Pump) -> None:
+        timeout = self._settings.delivery_timeout.total_seconds()
         if self._unwatch is not None:
             self._unwatch()
             self._unwatch = None
-        self._heart.stop()
-        if self._heart_ended is not None:
-            await asyncio.shield(self._heart_ended)
         self._threads.close()
-        if self._unreported:
-            logger.error(
-                "Ended with %d outcomes unreported; their attempts lapse and run again.",
-                self._unreported,
-            )
+        self._heart.stop()
+        await pump.close(timeout)
+        assert self._heart_ended is not None, "started without a heart"
+        await asyncio.wait({self._heart_ended}, timeout=timeout)
+        if self._heart_ended.done():
+            self._heart.join()
+        elif not self._closed:
+            logger.error("A heartbeat is stuck in the store; the lease is left to lapse.")
 
     def _started(self) -> Pump:
         if self._pump is None:
             message = "This worker has not been started; use `async with` or `await start()`."
             raise WrongContext(message)
         return self._pump
+
+
+def _note_end(pump: Pump, ended: asyncio.Future[None], error: BaseException | None) -> None:
+    ended.set_result(None)
+    if error is not None:
+        message = f"The heart of this worker died ({error!r}); its jobs lapse and run elsewhere."
+        fault = StoreError(message)
+        fault.__cause__ = error
+        pump.fail(fault)
 
 
 def _threadsafe(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:

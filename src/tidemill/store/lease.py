@@ -15,9 +15,14 @@ from tidemill.values.workers import WorkerInfo
 class Register(Operation[Registered]):
     """Make a new worker known, with a lease of `lease` from now.
 
-    Repeating the very same registration while its lease is live is a no-op: the answer to the
-    first may have been lost. Jobs held because nobody knew their wire name are released to the
-    claim if this worker knows it.
+    Repeating the very same registration while its lease is live is allowed, since the answer to
+    the first may have been lost; it renews the lease as a beat would, so that a caller who counts
+    from its last call never believes in more lease than there is. Jobs held because nobody knew
+    their wire name are released to the claim if this worker knows it.
+
+    Raises:
+        WorkerIdUsed: the id lapsed, was deregistered, or belongs to a worker that presents itself
+            otherwise (clause A3). Nothing was written.
     """
 
     info: WorkerInfo
@@ -26,7 +31,10 @@ class Register(Operation[Registered]):
 
 @dataclass(frozen=True, slots=True)
 class Deregister(Operation[None]):
-    """Forget a worker that ends in order. What still runs under it is swept as lapsed."""
+    """End a worker in order, for good. What still runs under it is swept as lapsed.
+
+    It is listed no more, its id is never used again, and an unknown id is no error.
+    """
 
     worker: WorkerId
 

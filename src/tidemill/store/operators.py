@@ -1,7 +1,8 @@
 """Operator actions: audited, named, repeatable (clauses G1, G2, G4, L1).
 
 Every action carries an actor and an id made by the client: the same id again changes nothing and
-answers what the first one answered.
+answers what the first one answered. An id that named an action of another kind, and an actor that
+no store can write, are refused with `InvalidValue`.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ class Cancel(Operation[tuple[ActionResult, ...]]):
 class Requeue(Operation[tuple[ActionResult, ...]]):
     """Make dead, quarantined or cancelled jobs ready again.
 
-    Same id; the attempt keeps climbing; the budget is fresh; a cancel request is cleared; `done`,
-    `unchanged` (any other state), `key-held` (another active job carries the key) or `not-found`.
+    Same id; the attempt keeps climbing; the budget is fresh; it is due now; a cancel request and
+    an expiry are cleared (the job would expire again at once otherwise); `done`, `unchanged` (any
+    other state), `key-held` (another active job carries the key) or `not-found`.
     """
 
     job_ids: tuple[JobId, ...]
@@ -45,6 +47,9 @@ class Rerun(Operation[ActionResult]):
 
     `done` with `other` set to `new_id`, `unchanged` (not terminal), `key-held` or `not-found`.
     The copy carries no idempotency key and no expiry: both spoke of the first request.
+
+    Raises:
+        JobIdConflict: `new_id` is taken.
     """
 
     job_id: JobId
@@ -55,7 +60,7 @@ class Rerun(Operation[ActionResult]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunNow(Operation[tuple[ActionResult, ...]]):
-    """Make scheduled jobs ready without waiting; spends no budget. Others are `unchanged`."""
+    """Make scheduled jobs ready and due now; spends no budget. Others are `unchanged`."""
 
     job_ids: tuple[JobId, ...]
     actor: str

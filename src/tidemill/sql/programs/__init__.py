@@ -1,1 +1,1 @@
-"""Programs, one module per topic: the order of statements, written once."""
+"""The programs, by topic: each storage operation as a generator of named statements."""

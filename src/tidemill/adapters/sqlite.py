@@ -1,0 +1,221 @@
+"""The SQLite store: one writer, a reader beside it, and hints from the file itself."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Callable, Generator
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, contextmanager
+from datetime import UTC, datetime, timedelta
+from threading import Lock
+from typing import Final, Self, TypeVar
+
+from tidemill.adapters.connection_thread import ConnectionThread
+from tidemill.adapters.hints import Wake
+from tidemill.adapters.sqlite_channel import POLL_SECONDS, Site, SqliteChannel
+from tidemill.adapters.sqlite_files import Settings, Synchronous, checked_path, path_of
+from tidemill.adapters.waiting import outcome_of
+from tidemill.drivers.sqlite import require_version
+from tidemill.errors import StoreError
+from tidemill.sql.catalogue import Catalogue, fill
+from tidemill.sql.dialects.sqlite import SqliteDialect
+from tidemill.sql.programs.env import Env
+from tidemill.sql.programs.registry import has_glance, writes
+from tidemill.store.contract import Capabilities, Clock, Operation, SyncChannel
+from tidemill.values.bounds import DEFAULT_BOUNDS, Bounds
+
+R = TypeVar("R")
+
+BUSY_TIMEOUT: Final = timedelta(seconds=5)
+_STOP_SECONDS: Final = 30.0
+_CAPABILITIES: Final = Capabilities(name="SQLite", hints=True, shared=True, persistent=True)
+
+
+def utc_now() -> datetime:
+    """The host's time, which is an SQLite store's clock."""
+    return datetime.now(UTC)
+
+
+class SqliteStore:
+    """A store in one SQLite file, for any number of processes on one host.
+
+    Args:
+        path: the file; it is made when it is not there.
+        clock: the store's time; the host's by default.
+        bounds: the largest of everything.
+        synchronous: NORMAL (default) keeps the database whole in a power cut but may lose the last
+            commits; FULL loses none.
+        busy_timeout: how long one try waits for another writer; there are two.
+        auto_migrate: bring the schema up to date at first use (default); else `migrate` has to.
+
+    Raises:
+        ConfigurationError: an in-memory database, a network file system, or an SQLite library
+            older than 3.40.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        clock: Clock = utc_now,
+        bounds: Bounds = DEFAULT_BOUNDS,
+        synchronous: Synchronous = "NORMAL",
+        busy_timeout: timedelta = BUSY_TIMEOUT,
+        auto_migrate: bool = True,
+    ) -> None:
+        require_version()
+        settings = Settings(checked_path(path), synchronous, busy_timeout)
+        catalogue = Catalogue(SqliteDialect())
+        env = Env(catalogue.dialect, bounds)
+        self._site = Site(settings, catalogue, clock, env, auto_migrate)
+        self._lock = Lock()
+        self._threads: Threads | None = None
+        self._closed = False
+        _stores.add(self)
+
+    @classmethod
+    def from_url(cls, url: str, *, clock: Clock = utc_now, bounds: Bounds = DEFAULT_BOUNDS) -> Self:
+        """The store of `sqlite:///relative.db` or `sqlite:////absolute.db`."""
+        return cls(path_of(url), clock=clock, bounds=bounds)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return _CAPABILITIES
+
+    @property
+    def bounds(self) -> Bounds:
+        return self._site.env.bounds
+
+    async def perform(self, operation: Operation[R]) -> R:
+        return await outcome_of(self._submit(operation))
+
+    def perform_sync(self, operation: Operation[R]) -> R:
+        return self._submit(operation).result()
+
+    def dedicated(self) -> AbstractContextManager[SyncChannel]:
+        return self._dedicated()
+
+    def watch(self, wake: Wake) -> Callable[[], None]:
+        stop = self._site.hints.add(wake)
+        self._open().nudge()
+        return stop
+
+    def migrate(self) -> tuple[str, ...]:
+        channel = self._site.open_unchecked()
+        try:
+            return channel.migrate()
+        finally:
+            channel.close()
+
+    def plan(self) -> tuple[tuple[str, str], ...]:
+        channel = self._site.open_unchecked()
+        try:
+            steps = channel.missing()
+        finally:
+            channel.close()
+        fragments = self._site.catalogue.dialect.fragments
+        return tuple((step.name, fill(step.text, fragments)) for step in steps)
+
+    def close(self) -> None:
+        with self._lock:
+            threads, self._threads = self._threads, None
+            self._closed = True
+        if threads is not None:
+            threads.stop()
+
+    def forget_parent(self) -> None:
+        """In a forked child: leave the parent's connections alone, and open others when needed."""
+        self._lock = Lock()
+        self._threads = None
+        self._site.hints.forget()
+
+    def _submit(self, operation: Operation[R]) -> Future[R]:
+        threads = self._open()
+        if not writes(operation):
+            return threads.reader.submit(lambda channel: channel.read(operation))
+        if not has_glance(operation):
+            return threads.writer.submit(lambda channel: channel.write(operation))
+        return threads.glance_then_write(operation)
+
+    def _open(self) -> Threads:
+        with self._lock:
+            if self._closed:
+                message = "The store was closed; make a new one."
+                raise StoreError(message)
+            if self._threads is None:
+                self._threads = Threads(self._site)
+                weakref.finalize(self, self._threads.stop)
+            return self._threads
+
+    @contextmanager
+    def _dedicated(self) -> Generator[SyncChannel]:
+        process = os.getpid()
+        channel = self._site.open()
+        try:
+            yield channel
+        finally:
+            if os.getpid() == process:
+                channel.close()
+            else:
+                channel.abandon()
+
+
+class Threads:
+    """The writer and the reader of one process."""
+
+    def __init__(self, site: Site) -> None:
+        self._process = os.getpid()
+        hints = site.hints
+        self.writer: ConnectionThread[SqliteChannel] = ConnectionThread(
+            "tidemill-sqlite-writer",
+            site.open,
+            pause=lambda: POLL_SECONDS if hints.watched else None,
+            idle=SqliteChannel.look_for_others,
+        )
+        self.reader: ConnectionThread[SqliteChannel] = ConnectionThread(
+            "tidemill-sqlite-reader", site.open
+        )
+
+    def glance_then_write(self, operation: Operation[R]) -> Future[R]:
+        """Let the reader look, and hand what needs writing on to the writer."""
+        answer: Future[R] = Future()
+        writer = self.writer
+
+        def write(channel: SqliteChannel) -> R:
+            return channel.write(operation)
+
+        def hand_on(glance: Future[R | None]) -> None:
+            error = glance.exception()
+            found = None if error is not None else glance.result()
+            if error is not None:
+                answer.set_exception(error)
+            elif found is None:
+                writer.submit(write, answer)
+            else:
+                answer.set_result(found)
+
+        self.reader.submit(lambda channel: channel.glance(operation)).add_done_callback(hand_on)
+        return answer
+
+    def nudge(self) -> None:
+        """Have the writer notice that somebody watches."""
+        self.writer.submit(lambda _channel: None)
+
+    def stop(self) -> None:
+        if os.getpid() == self._process:
+            # The reader first: what it glanced at may still be handed to the writer.
+            self.reader.stop(_STOP_SECONDS)
+            self.writer.stop(_STOP_SECONDS)
+
+
+_stores: weakref.WeakSet[SqliteStore] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for store in tuple(_stores):
+        store.forget_parent()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

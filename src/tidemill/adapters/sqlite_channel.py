@@ -1,0 +1,161 @@
+"""One connection to an SQLite store: it performs operations, and looks whether others wrote."""
+
+from __future__ import annotations
+
+import ctypes
+import random
+import sqlite3
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+from tidemill.adapters.hints import Hints, made_work
+from tidemill.adapters.sqlite_files import Settings, connect
+from tidemill.drivers.run import run
+from tidemill.drivers.sqlite import Blockage, SqliteExecutor
+from tidemill.errors import SchemaError, StoreUnavailable
+from tidemill.sql.catalogue import Catalogue
+from tidemill.sql.migrations import Migration, migrate, missing
+from tidemill.sql.program import Program, Statement
+from tidemill.sql.programs.env import Env
+from tidemill.sql.programs.registry import glance_for, program_for, writes
+from tidemill.store.contract import Clock, Operation
+
+R = TypeVar("R")
+
+BUSY_TRIES: Final = 2
+"""How often an operation waits the whole busy time-out for the write lock."""
+_LONGEST_PAUSE = 0.05
+POLL_SECONDS: Final = 0.025
+"""How often the file is asked whether another process wrote, while somebody watches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What all connections of one store share."""
+
+    settings: Settings
+    catalogue: Catalogue
+    clock: Clock
+    env: Env
+    auto_migrate: bool
+    hints: Hints = field(default_factory=Hints)
+    blockage: Blockage = field(default_factory=Blockage)
+
+    def open(self) -> SqliteChannel:
+        """A connection whose schema fits, after bringing the schema up to date if asked to.
+
+        Raises:
+            SchemaError: the schema is missing, too old or too new.
+        """
+        channel = self.open_unchecked()
+        try:
+            steps = channel.missing()
+            if steps and not self.auto_migrate:
+                names = ", ".join(step.name for step in steps)
+                message = f"The schema lacks {names}: run `tidemill migrate`."
+                raise SchemaError(message)
+            if steps:
+                channel.migrate()
+        except BaseException:
+            channel.close()
+            raise
+        return channel
+
+    def open_unchecked(self) -> SqliteChannel:
+        """A connection, whatever the schema: to plan or apply migrations."""
+        return SqliteChannel(self, patiently(lambda: connect(self.settings)))
+
+
+class SqliteChannel:
+    """Performs operations on its one connection, blocking the thread that asks."""
+
+    def __init__(self, site: Site, connection: sqlite3.Connection) -> None:
+        self._site = site
+        self._connection = connection
+        self._executor = SqliteExecutor(connection, site.catalogue, site.clock, site.blockage)
+        # Steps of a migration run before there is a table to note a long wait in.
+        self._builder = SqliteExecutor(connection, site.catalogue, site.clock)
+        self._version: int | None = None
+        self._asked_at = 0.0
+
+    def perform(self, operation: Operation[R]) -> R:
+        """Glance first where that may do, and take the write lock only if something is to do."""
+        if not writes(operation):
+            return self.read(operation)
+        answer = self.glance(operation)
+        return self.write(operation) if answer is None else answer
+
+    def glance(self, operation: Operation[R]) -> R | None:
+        """The answer to an operation that turns out to have nothing to write, else None."""
+
+        def look() -> R | None:
+            program = glance_for(operation, self._site.env)
+            return None if program is None else run(program, self._executor, write=False)
+
+        return patiently(look)
+
+    def read(self, operation: Operation[R]) -> R:
+        program = self._program(operation)
+        return patiently(lambda: run(program(), self._executor, write=False))
+
+    def write(self, operation: Operation[R]) -> R:
+        program = self._program(operation)
+        answer = patiently(lambda: run(program(), self._executor, write=True))
+        if made_work(operation, answer):
+            self._site.hints.give()
+        return answer
+
+    def migrate(self) -> tuple[str, ...]:
+        dialect = self._site.catalogue.dialect.name
+        return patiently(lambda: run(migrate(dialect), self._builder, write=True))
+
+    def missing(self) -> tuple[Migration, ...]:
+        dialect = self._site.catalogue.dialect.name
+        return patiently(lambda: run(missing(dialect), self._builder, write=False))
+
+    def look_for_others(self) -> None:
+        """Give a hint if another connection has committed since the last look.
+
+        Commits of this connection do not count: what they made ready was told when it was made.
+        """
+        if not self._site.hints.watched:
+            self._version = None
+            return
+        now = time.monotonic()
+        if self._version is not None and now - self._asked_at < POLL_SECONDS:
+            return
+        self._asked_at = now
+        version = self._executor.step(Statement("data_version"))[0]["data_version"]
+        before, self._version = self._version, version
+        if before not in {None, version}:
+            self._site.hints.give()
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def abandon(self) -> None:
+        """Leave the connection of a parent process as it is, for ever.
+
+        Closing it in a forked child would drop the parent's locks (sqlite.org/howtocorrupt.html,
+        section 2.6), and so would its end as garbage: it is given a reference that nobody drops.
+        """
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
+
+    def _program(self, operation: Operation[R]) -> Callable[[], Program[R]]:
+        return lambda: program_for(operation, self._site.env)
+
+
+def patiently(do: Callable[[], R]) -> R:
+    """Try again, after a short random pause, when the database is busy.
+
+    Raises:
+        StoreUnavailable: it still was, with the last try.
+    """
+    for _ in range(BUSY_TRIES - 1):
+        try:
+            return do()
+        except StoreUnavailable:
+            time.sleep(random.uniform(0, _LONGEST_PAUSE))  # noqa: S311 - spreads retries
+    return do()

@@ -1,0 +1,328 @@
+"""Tidemill, the app: it knows the jobs, has a store, and enqueues."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from importlib import import_module
+from threading import Lock
+from typing import Any, TypeVar
+
+from tidemill.client import Client, JobRef
+from tidemill.config import open_store, require_scheme, store_url
+from tidemill.context import JobContext
+from tidemill.errors import ConfigurationError, DeclarationError
+from tidemill.jobs import (
+    BoundJob,
+    FunctionJob,
+    Home,
+    JobHandle,
+    enqueue_bound,
+    enqueue_bound_sync,
+    handle_for,
+)
+from tidemill.operators import Jobs
+from tidemill.registry import (
+    ExecutorKind,
+    Extra,
+    JobDefaults,
+    JobDefinition,
+    Registry,
+    define,
+)
+from tidemill.shell.settings import WorkerSettings
+from tidemill.shell.worker import Worker
+from tidemill.store.contract import Store
+from tidemill.values.bounds import DEFAULT_BOUNDS, Bounds
+from tidemill.values.durations import Duration, duration
+from tidemill.values.jobs import DEFAULT_PRIORITY, DEFAULT_QUEUE
+from tidemill.values.retry import DEFAULT_RETRY, Retry
+
+R = TypeVar("R")
+
+
+class _Declares:
+    """What an app and a group have in common: the decorator."""
+
+    def job(
+        self,
+        wire_name: str,
+        *,
+        queue: str = DEFAULT_QUEUE,
+        priority: int = DEFAULT_PRIORITY,
+        retry: Retry = DEFAULT_RETRY,
+        timeout: Duration | None = None,
+        aliases: Iterable[str] = (),
+        extra: Extra = "refuse",
+        executor: ExecutorKind | None = None,
+    ) -> FunctionJob:
+        """Declare the decorated function as a job.
+
+        Args:
+            wire_name: the stored identity of the job type; renaming the function keeps it.
+            queue: the stream its jobs are put into.
+            priority: higher is claimed first, -32768 to 32767.
+            retry: what happens after an attempt that did not succeed.
+            timeout: how long one attempt may run; None for ever.
+            aliases: whole wire names of old rows that this job runs too.
+            extra: what to do with stored parameters that the function does not take: `refuse`
+                quarantines the job, `ignore` drops them.
+            executor: `async` awaits what the function returns, `thread` runs it in a thread; by
+                default `async def` and `def` decide.
+
+        Raises:
+            DeclarationError: the name is taken or empty, or the function cannot be a job.
+        """
+        defaults = JobDefaults(
+            queue=queue,
+            priority=priority,
+            retry=retry,
+            timeout=None if timeout is None else duration(timeout, f"timeout of {wire_name!r}"),
+        )
+        names = self._wire_name(wire_name), tuple(aliases)
+
+        def declare(function: Callable[..., Any]) -> Any:
+            name, others = names
+            definition = define(
+                function, name, aliases=others, defaults=defaults, executor=executor, extra=extra
+            )
+            return self._register(definition)
+
+        return declare
+
+    def _wire_name(self, name: str) -> str:
+        return name
+
+    def _register(self, definition: JobDefinition) -> JobHandle[..., Any]:
+        raise NotImplementedError
+
+
+class Tidemill(_Declares):
+    """An app. Constructing one opens nothing: the first operation does (clause N1).
+
+    Args:
+        url: the store, such as `sqlite:///orders.db`; may be given later with `configure`, or by
+            the environment variable `TIDEMILL_STORE`.
+        imports: modules that declare jobs, for `load_imports`.
+        bounds: the largest of everything the store takes.
+        store: a store to use as it is, instead of a URL.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        imports: Iterable[str] = (),
+        bounds: Bounds = DEFAULT_BOUNDS,
+        store: Store | None = None,
+    ) -> None:
+        self.registry = Registry()
+        self.client = Client(lambda: self.store)
+        self.bounds = bounds
+        self._imports = tuple(imports)
+        self._lock = Lock()
+        self._url: str | None = None
+        self._store: Store | None = None
+        if url is not None and store is not None:
+            message = "An app is given either a URL or a store, not both."
+            raise ConfigurationError(message)
+        given = url if store is None else store
+        if given is not None:
+            self.configure(given)
+
+    def configure(self, store: str | Store) -> None:
+        """Use this store, given as a URL or as it is, from now on.
+
+        A store that the app had made from a URL before is closed.
+
+        Raises:
+            ConfigurationError: the URL's scheme is not supported.
+        """
+        url = store if isinstance(store, str) else None
+        if url is not None:
+            require_scheme(url)
+        with self._lock:
+            before = self._store if self._url is not None else None
+            self._url = url
+            self._store = None if isinstance(store, str) else store
+        if before is not None:
+            before.close()
+
+    @property
+    def store(self) -> Store:
+        """The store.
+
+        Raises:
+            StoreNotConfigured: none was given.
+        """
+        with self._lock:
+            if self._store is None:
+                self._url = store_url(self._url)
+                self._store = open_store(self._url, self.bounds, _utc_now)
+            return self._store
+
+    def close(self) -> None:
+        """Close what the app opened. The next operation opens it again."""
+        with self._lock:
+            if self._url is None or self._store is None:
+                return
+            store, self._store = self._store, None
+        store.close()
+
+    def include(self, group: JobGroup) -> None:
+        """Take the jobs of a group, and those that it declares later.
+
+        Raises:
+            DeclarationError: a wire name is taken, or the group belongs to another app.
+        """
+        group.join(self, self.registry)
+
+    def load_imports(self) -> None:
+        """Import the modules that declare jobs, so that a worker knows them (clause N6).
+
+        Raises:
+            ConfigurationError: a module of that name does not exist.
+        """
+        for name in self._imports:
+            try:
+                import_module(name)
+            except ModuleNotFoundError as error:
+                if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+                    raise
+                message = f"imports names {name!r}, and there is no module {error.name!r}."
+                raise ConfigurationError(message) from error
+
+    def worker(
+        self,
+        *,
+        queues: Sequence[str] | Mapping[str, int] = (DEFAULT_QUEUE,),
+        concurrency: int = 20,
+        lease: Duration = "60s",
+        poll_interval: Duration = "1s",
+        grace: Duration = "30s",
+        patience: Duration = "5s",
+        delivery_timeout: Duration = "10s",
+        stall_limit: Duration = "5m",
+        quarantine_unknown: bool = False,
+    ) -> Worker:
+        """A worker in this process, for the running event loop: `async with mill.worker(): …`.
+
+        Args:
+            queues: names in strict order, or names with weights.
+            concurrency: attempts that run at once.
+            lease: how long a heartbeat lasts, at least 1 s; beats go out every third of it.
+            poll_interval: the longest wait between polls of an idle worker.
+            grace: how long a shutdown lets handlers finish before it cancels them.
+            patience: how long a cancelled handler may take before its job is given back.
+            delivery_timeout: how long one store call may take before its answer is given up.
+            stall_limit: an event loop that has not turned for so long is left to lapse.
+            quarantine_unknown: claim jobs of unknown wire names and quarantine them, instead of
+                leaving them to workers that know them.
+
+        Raises:
+            ConfigurationError: settings that cannot work, or `imports` that are not there.
+        """
+        self.load_imports()
+        settings = WorkerSettings(
+            queues=queues,
+            concurrency=concurrency,
+            lease=duration(lease, "lease"),
+            poll_interval=duration(poll_interval, "poll_interval"),
+            grace=duration(grace, "grace"),
+            patience=duration(patience, "patience"),
+            delivery_timeout=duration(delivery_timeout, "delivery_timeout"),
+            stall_limit=duration(stall_limit, "stall_limit"),
+            quarantine_unknown=quarantine_unknown,
+        )
+        return Worker(self.store, self.registry, JobContext, settings)
+
+    async def enqueue_many(self, jobs: Iterable[BoundJob[R]]) -> list[JobRef[R]]:
+        """Store all of the jobs or none, in one transaction; references in the same order.
+
+        Raises:
+            Refused: the store cannot hold one of them; nothing was written.
+        """
+        return await enqueue_bound(self.client, jobs)
+
+    @property
+    def jobs(self) -> Jobs:
+        """Reading jobs and acting on them: `get`, `list`, `counts`, `cancel`, `requeue`, …."""
+        return Jobs(self.client)
+
+    @property
+    def sync(self) -> SyncTidemill:
+        """The same for threads: `mill.sync.enqueue_many(…)`."""
+        return SyncTidemill(self.client)
+
+    def _register(self, definition: JobDefinition) -> JobHandle[..., Any]:
+        self.registry.add(definition)
+        return handle_for(definition, self)
+
+
+class SyncTidemill:
+    """The app's own verbs for threads and scripts."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def enqueue_many(self, jobs: Iterable[BoundJob[R]]) -> list[JobRef[R]]:
+        """As `Tidemill.enqueue_many`, blocking this thread.
+
+        Raises:
+            WrongContext: an event loop runs in this thread.
+        """
+        return enqueue_bound_sync(self._client, jobs, instead="await mill.enqueue_many(...)")
+
+
+class JobGroup(_Declares):
+    """Jobs that are declared before, or apart from, the app that includes them.
+
+    Args:
+        prefix: stands before every wire name of the group. Aliases are whole names.
+    """
+
+    def __init__(self, prefix: str = "") -> None:
+        self.prefix = prefix
+        self._own = Registry()
+        self._app: Home | None = None
+        self._registry: Registry | None = None
+
+    @property
+    def client(self) -> Client:
+        """The client of the app that includes the group.
+
+        Raises:
+            ConfigurationError: no app does.
+        """
+        if self._app is None:
+            message = (
+                f"The jobs of the group {self.prefix!r} have no app yet: call mill.include(group)."
+            )
+            raise ConfigurationError(message)
+        return self._app.client
+
+    def join(self, app: Home, registry: Registry) -> None:
+        """Belong to an app; `mill.include(group)` calls this.
+
+        Raises:
+            DeclarationError: a wire name is taken, or the group belongs to another app.
+        """
+        if self._app not in (None, app):
+            message = f"The group {self.prefix!r} is already included in another app."
+            raise DeclarationError(message)
+        for definition in self._own:
+            registry.add(definition)
+        self._app, self._registry = app, registry
+
+    def _wire_name(self, name: str) -> str:
+        return self.prefix + name if name else name
+
+    def _register(self, definition: JobDefinition) -> JobHandle[..., Any]:
+        self._own.add(definition)
+        if self._registry is not None:
+            self._registry.add(definition)
+        return handle_for(definition, self)
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,109 @@
+"""`tidemill demo`: the main job on real input, with real faults."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tidemill.cli import exits
+
+if TYPE_CHECKING:
+    from tidemill.cli.demo.records import RecordedFile
+    from tidemill.cli.demo.run import Ran
+
+FEWEST_FILES = 5_000
+_FEWEST_WORKERS = 2
+
+
+@click.command(epilog=exits.HELP)
+@click.option(
+    "--files",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Verify only N of the files, slowed down so that the faults still find work. "
+    f"[default: all of them, and at least {FEWEST_FILES:,}]",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    default=2,
+    show_default=True,
+    help="Worker processes to start with.",
+)
+@click.option("--no-faults", is_flag=True, help="Kill and pause nobody.")
+@click.option("--keep", is_flag=True, help="Keep the database, the journal and the workers' logs.")
+def demo(*, files: int | None, workers: int, no_faults: bool, keep: bool) -> None:
+    """Show that nothing is lost and nothing recorded twice, on your own files.
+
+    One job for each file that the packages installed beside Tidemill list with a hash: it verifies
+    the file's SHA-256. Worker processes share one SQLite file with a lease of 3 s. At 40 % of the
+    work one worker is killed, at 60 % another is paused until its lease is over, and resumed.
+    Then the packages' lists, a journal kept by the handlers and the tables are held against each
+    other. Exits with 1 if they differ, if a file is not what its package says, or if there are
+    fewer than 5,000 files.
+    """
+    if not no_faults and workers < _FEWEST_WORKERS:
+        raise click.UsageError(
+            "One worker is killed and another paused, so --workers must be at least 2; "
+            "or give --no-faults."
+        )
+    chosen = _chosen(files)
+    directory = Path(tempfile.mkdtemp(prefix="tidemill-demo-"))
+    done = False
+    try:
+        ran = _run(
+            chosen, directory, workers=workers, faults=not no_faults, slowed=files is not None
+        )
+        _conclude(ran)
+        done = True
+    finally:
+        if done and not keep:
+            shutil.rmtree(directory)
+        else:
+            click.echo(f"The database, the journal and the logs are kept in {directory}")
+
+
+def _chosen(wanted: int | None) -> list[RecordedFile]:
+    from tidemill.cli.demo.records import installed_files
+
+    found = installed_files()
+    fewest = FEWEST_FILES if wanted is None else wanted
+    if len(found) < fewest:
+        raise exits.Failure(
+            f"The packages installed beside Tidemill list {len(found):,} files with a hash, and "
+            f"the demonstration needs {fewest:,}. Install more packages into this environment, "
+            "or ask for fewer with --files N.",
+        )
+    step = 1 if wanted is None else len(found) // wanted
+    return found[::step][:wanted]
+
+
+def _run(
+    files: list[RecordedFile], directory: Path, *, workers: int, faults: bool, slowed: bool
+) -> Ran:
+    from tidemill.cli.demo.run import Plan, run
+    from tidemill.cli.demo.screen import screen
+
+    size = sum(file.size for file in files) / 1_000_000
+    click.echo(f"{len(files):,} files of {size:,.0f} MB are to be verified against their RECORDs.")
+    plan = Plan(
+        files=files, directory=directory, workers=workers, faults=faults, slowed=slowed and faults
+    )
+    with screen(len(files)) as shown:
+        return run(plan, shown)
+
+
+def _conclude(ran: Ran) -> None:
+    from tidemill.cli.demo import report
+    from tidemill.cli.output import console
+
+    report.show_table(console(), ran)
+    faults = report.faults_of(ran)
+    if faults:
+        listed = "\n".join(report.shown(faults))
+        raise exits.Failure(f"The books do not balance:\n{listed}")
+    click.echo(report.closing(ran))

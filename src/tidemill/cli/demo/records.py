@@ -1,0 +1,50 @@
+"""The demonstration's input: every installed file that a wheel's RECORD gives a hash for."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+_HASH = "sha256="
+
+
+class RecordedFile(NamedTuple):
+    """A file as its RECORD describes it; `digest` is its SHA-256 in hexadecimal."""
+
+    path: str
+    digest: str
+    size: int
+
+
+def installed_files() -> list[RecordedFile]:
+    """The recorded files of this Python environment, in the order of their paths.
+
+    Files without a SHA-256 or a size (RECORD itself, compiled *.pyc) are left out, and so is what
+    a RECORD lists but nothing is there any more. See "Recording installed projects" in the Python
+    packaging specifications.
+    """
+    found: dict[str, RecordedFile] = {}
+    for directory in sorted({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}):
+        for record in sorted(Path(directory).glob("*.dist-info/RECORD")):
+            found.update((file.path, file) for file in recorded(record))
+    return [found[path] for path in sorted(found)]
+
+
+def recorded(record: Path) -> Iterator[RecordedFile]:
+    """The files of one RECORD that have a SHA-256 and a size, and are there."""
+    with record.open(encoding="utf-8", newline="") as rows:
+        for row in csv.reader(rows):
+            if len(row) != 3 or not row[1].startswith(_HASH) or not row[2]:  # noqa: PLR2004 - path, hash, size
+                continue
+            path = (record.parent.parent / row[0]).resolve()
+            if path.suffix != ".pyc" and path.is_file():
+                yield RecordedFile(str(path), _hexadecimal(row[1]), int(row[2]))
+
+
+def _hexadecimal(recorded_hash: str) -> str:
+    text = recorded_hash.removeprefix(_HASH)
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).hex()

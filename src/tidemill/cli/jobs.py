@@ -1,0 +1,108 @@
+"""`tidemill jobs`: look at jobs and act on them."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import click
+
+from tidemill.cli import exits
+from tidemill.cli.job_actions import cancel, requeue, rerun, run_now
+from tidemill.cli.output import console, json_option, print_json
+from tidemill.cli.source import opened, store_options
+from tidemill.values.monitor import JobPage
+from tidemill.values.states import JobState
+
+
+@click.group(epilog=exits.HELP)
+def jobs() -> None:
+    """List jobs, look at one, and cancel, requeue, rerun or start them."""
+
+
+@jobs.command("list", epilog=exits.HELP)
+@store_options
+@click.option(
+    "--state",
+    "states",
+    multiple=True,
+    type=click.Choice([state.value for state in JobState]),
+    help="Only jobs in this state. May be given more than once.",
+)
+@click.option("--queue", help="Only jobs of this queue.")
+@click.option("--wire-name", help="Only jobs of this wire name, such as orders.capture.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=50,
+    show_default=True,
+    help="The most jobs to show; the store's page size, 200, is the most in any case.",
+)
+@click.option("--cursor", help="Continue after an earlier page, with the cursor it ended with.")
+@json_option
+def list_jobs(
+    *,
+    store_url: str | None,
+    app_name: str | None,
+    states: tuple[str, ...],
+    queue: str | None,
+    wire_name: str | None,
+    limit: int,
+    cursor: str | None,
+    as_json: bool,
+) -> None:
+    """List jobs, newest first.
+
+    TRY is the number of attempts started so far. With --json: {"jobs": [...], "next_cursor": ...},
+    where next_cursor is null on the last page.
+    """
+    with opened(store_url, app_name) as app:
+        page = app.jobs.sync.list(
+            states=states, queue=queue, wire_name=wire_name, cursor=cursor, limit=limit
+        )
+    if as_json:
+        from tidemill.cli import job_json
+
+        shown = [job_json.record(job) for job in page.jobs]
+        print_json({"jobs": shown, "next_cursor": page.next_cursor})
+    else:
+        _print_page(page)
+
+
+def _print_page(page: JobPage) -> None:
+    from tidemill.cli.job_text import show_list
+
+    if page.jobs:
+        show_list(console(), page.jobs)
+    else:
+        click.echo("No jobs match.", err=True)
+    if page.next_cursor is not None:
+        click.echo(f"There are more: --cursor {page.next_cursor}", err=True)
+
+
+@jobs.command("show", epilog=exits.HELP)
+@click.argument("job_id", metavar="ID", type=click.UUID)
+@store_options
+@click.option("--traceback", is_flag=True, help="Show the tracebacks of failed attempts too.")
+@json_option
+def show_job(
+    *, job_id: UUID, store_url: str | None, app_name: str | None, traceback: bool, as_json: bool
+) -> None:
+    """Show one job: its state, payload, output, and every attempt that did not succeed.
+
+    Reports that were rejected as stale are shown with both sides: the worker and attempt that
+    reported, and those that held the job then.
+    """
+    with opened(store_url, app_name) as app:
+        job = app.jobs.sync.get(job_id)
+    if as_json:
+        from tidemill.cli import job_json
+
+        print_json(job_json.details(job))
+    else:
+        from tidemill.cli import job_text
+
+        job_text.show_job(console(), job, traceback=traceback)
+
+
+for _action in (cancel, requeue, rerun, run_now):
+    jobs.add_command(_action)

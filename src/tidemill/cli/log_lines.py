@@ -1,0 +1,53 @@
+"""The worker's log on stderr: a line per event, as text or as JSON."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from tidemill.cli.output import printable
+
+_PLAIN = frozenset(vars(logging.LogRecord("", 0, "", 0, "", None, None)))
+_ADDED = frozenset({"message", "asctime"})
+
+
+def write_log(level: str, *, as_json: bool) -> None:
+    """Send every record of at least `level` to stderr."""
+    lines = logging.StreamHandler(sys.stderr)
+    lines.setFormatter(JsonLines() if as_json else TextLines())
+    logging.basicConfig(level=level.upper(), handlers=[lines], force=True)
+
+
+class TextLines(logging.Formatter):
+    """Instant, level, what happened; a traceback on the lines below."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = f"{_at(record):%Y-%m-%d %H:%M:%S}Z {record.levelname:<7} {record.getMessage()}"
+        if record.exc_info:
+            line += "\n" + self.formatException(record.exc_info)
+        return printable(line)
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object per event: its fields, and those given as `extra`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        event: dict[str, Any] = {
+            "at": _at(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        added = vars(record).keys() - _PLAIN - _ADDED
+        event.update((name, vars(record)[name]) for name in sorted(added))
+        if record.exc_info:
+            event["traceback"] = self.formatException(record.exc_info)
+        return msgspec.json.encode(event, enc_hook=str).decode()
+
+
+def _at(record: logging.LogRecord) -> datetime:
+    return datetime.fromtimestamp(record.created, UTC)

@@ -1,0 +1,161 @@
+"""JobContext: what a handler knows about its attempt, and what it may say about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from threading import Lock
+
+from tidemill.core.admission import admit_tag
+from tidemill.errors import BoundExceeded, JobCancelled
+from tidemill.shell.cancellation import Cancellation
+from tidemill.values.bounds import DEFAULT_BOUNDS, Bounds
+from tidemill.values.durations import Duration, duration
+from tidemill.values.endings import CancelReason
+from tidemill.values.ids import Attempt, JobId
+from tidemill.values.jobs import Claimed
+from tidemill.values.tags import Tag
+
+
+class JobContext:
+    """Given to a handler whose first parameter is annotated with it. Safe from any thread.
+
+    Args:
+        job: the attempt's job, as it was claimed.
+        cancellation: what the worker asks the handler to stop with.
+        now: tells the store's time.
+        bounds: what tags are held against.
+    """
+
+    __slots__ = ("_bounds", "_cancellation", "_job", "_lock", "_now", "_tags")
+
+    def __init__(
+        self,
+        job: Claimed,
+        cancellation: Cancellation,
+        now: Callable[[], datetime],
+        *,
+        bounds: Bounds = DEFAULT_BOUNDS,
+    ) -> None:
+        self._job = job
+        self._cancellation = cancellation
+        self._now = now
+        self._bounds = bounds
+        self._lock = Lock()
+        self._tags: frozenset[Tag] = frozenset()
+
+    def __repr__(self) -> str:
+        return f"<JobContext {self.wire_name} {self.job_id} attempt {self.attempt}>"
+
+    @property
+    def job_id(self) -> JobId:
+        """The job's id: the same in every attempt, so it makes a good idempotency key elsewhere."""
+        return self._job.id
+
+    @property
+    def attempt(self) -> Attempt:
+        """Which execution this is, from 1; it only ever climbs."""
+        return self._job.attempt
+
+    @property
+    def queue(self) -> str:
+        """The queue the job was claimed from."""
+        return self._job.queue
+
+    @property
+    def tenant(self) -> str | None:
+        """The tenant it was enqueued for."""
+        return self._job.tenant
+
+    @property
+    def wire_name(self) -> str:
+        """The name the job was stored under, which may be an alias of the handler's."""
+        return self._job.wire_name
+
+    @property
+    def enqueued_at(self) -> datetime:
+        """When it was stored (UTC, the store's clock)."""
+        return self._job.created_at
+
+    @property
+    def due_at(self) -> datetime:
+        """When it was due (UTC, the store's clock)."""
+        return self._job.due_at
+
+    @property
+    def deadline(self) -> datetime | None:
+        """When this attempt times out (UTC, the store's clock); None if it may run for ever."""
+        return None if self._job.timeout is None else self._job.started_at + self._job.timeout
+
+    def now(self) -> datetime:
+        """The store's time (UTC); virtual in tests."""
+        return self._now()
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether this attempt is asked to stop."""
+        return self._cancellation.reason is not None
+
+    @property
+    def cancel_reason(self) -> CancelReason | None:
+        """Why it is asked to stop: operator, shutdown, lease-lost or timeout; None if it is not."""
+        return self._cancellation.reason
+
+    @property
+    def sync(self) -> SyncContext:
+        """The same for plain functions: `context.sync.wait_cancelled(timeout=…)`."""
+        return SyncContext(self._cancellation)
+
+    async def wait_cancelled(self) -> CancelReason:
+        """Wait until this attempt is asked to stop, and answer why."""
+        return await self._cancellation.wait()
+
+    def raise_if_cancelled(self) -> None:
+        """Stop here if this attempt is asked to stop.
+
+        Raises:
+            JobCancelled: it is. Let it out of the handler, and the attempt counts as stopped.
+        """
+        reason = self._cancellation.reason
+        if reason is not None:
+            message = f"Attempt {self.attempt} of job {self.job_id} was asked to stop: {reason}."
+            raise JobCancelled(message)
+
+    def add_tag(self, key: str, value: str = "") -> None:
+        """Put a label, or a key with its value, on the job. It commits with a success.
+
+        Raises:
+            BoundExceeded: the tag is too large, or one too many.
+            InvalidValue: the key is empty, or the text cannot be stored.
+        """
+        tag = Tag(key, value)
+        admit_tag(tag, self._bounds)
+        with self._lock:
+            tags = self._tags | {tag}
+            if len(tags) > self._bounds.tags_per_job:
+                raise BoundExceeded("Number of tags", len(tags), self._bounds.tags_per_job, "tags")
+            self._tags = tags
+
+    @property
+    def tags(self) -> frozenset[Tag]:
+        """The tags this attempt has added."""
+        return self._tags
+
+
+class SyncContext:
+    """The waiting half of a context, for handlers that run in a thread."""
+
+    __slots__ = ("_cancellation",)
+
+    def __init__(self, cancellation: Cancellation) -> None:
+        self._cancellation = cancellation
+
+    def wait_cancelled(self, timeout: Duration | float | None = None) -> CancelReason | None:
+        """Block until the attempt is asked to stop, and answer why; None if `timeout` is over.
+
+        `timeout` is in seconds, a timedelta, or text with its unit. A handler that works in rounds
+        uses this instead of sleeping between them.
+        """
+        if isinstance(timeout, (str, timedelta)):
+            timeout = duration(timeout, "timeout").total_seconds()
+        return self._cancellation.wait_in_thread(timeout)

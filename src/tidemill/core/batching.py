@@ -1,0 +1,45 @@
+"""How many outcomes travel together, and what becomes of one that is refused (clauses D4, D6).
+
+A batch that had no answer is tried again in halves, so that one guilty outcome ends up alone and
+its neighbours are recorded. Refused alone, its bare record is offered; refused again, it is given
+up, but only if the store has answered something else meanwhile: a store that refuses everything
+is broken, and says nothing about the outcome.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tidemill.core.holdings import Pending
+from tidemill.core.storable import bare
+
+
+@dataclass(slots=True)
+class Batching:
+    """The size of the next batch, from 1 to `most`, and the count of the store's answers."""
+
+    most: int
+    limit: int = field(init=False)
+    answers: int = 0
+
+    def __post_init__(self) -> None:
+        """Start with the largest batch."""
+        self.limit = self.most
+
+    def answered(self, outcomes: int) -> None:
+        """The store answered; batches may grow again if outcomes were among what it took."""
+        self.answers += 1
+        if outcomes:
+            self.limit = min(self.limit * 2, self.most)
+
+    def unanswered(self, outcomes: int) -> None:
+        """Outcomes that travelled alone had no answer."""
+        if outcomes > 1:
+            self.limit = outcomes // 2
+
+    def lighten(self, entry: Pending) -> Pending | None:
+        """What to offer instead of an outcome that was refused alone; None gives it up."""
+        if entry.bare_since is None:
+            outcome = bare(entry.outcome)
+            return Pending(entry.worker, outcome, alone=True, bare_since=self.answers)
+        return None if self.answers > entry.bare_since else entry

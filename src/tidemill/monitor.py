@@ -1,0 +1,103 @@
+"""Reading jobs: `mill.jobs.get`, `list` and `counts` (clause L2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+from uuid import UUID
+
+from tidemill.client import Client, JobRef, job_id_of
+from tidemill.errors import NotFound
+from tidemill.store.monitor import CountJobs, GetJob, ListJobs
+from tidemill.values.jobs import JobDetails
+from tidemill.values.monitor import JobFilter, JobPage, QueueCount
+from tidemill.values.states import JobState
+
+AnyJob = JobRef[Any] | UUID | str
+"""A job by its reference, its id, or the text of its id."""
+
+PAGE = 50
+
+
+class JobReads:
+    """The reading half of `mill.jobs`."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def get(self, job: AnyJob) -> JobDetails:
+        """One job, whole: its record, payload, output, tags and attempts.
+
+        Raises:
+            NotFound: no job has that id.
+        """
+        return _details(job, await self._client.perform(GetJob(job_id_of(job))))
+
+    async def list(
+        self,
+        *,
+        states: Iterable[JobState | str] = (),
+        queue: str | None = None,
+        wire_name: str | None = None,
+        cursor: str | None = None,
+        limit: int = PAGE,
+    ) -> JobPage:
+        """One page of jobs, newest first, and the cursor of the next.
+
+        `limit` is clamped to the store's page size. What is not given matches every job.
+
+        Raises:
+            InvalidValue: the cursor was not made by this store.
+            ValueError: a state that does not exist.
+        """
+        where = _filter(states, queue, wire_name)
+        return await self._client.perform(ListJobs(where=where, cursor=cursor, limit=limit))
+
+    async def counts(self) -> tuple[QueueCount, ...]:
+        """How many jobs each queue has in each state; pairs that are not named have none."""
+        return await self._client.perform(CountJobs())
+
+
+class SyncJobReads:
+    """The reading half of `mill.jobs.sync`; as `JobReads`, blocking this thread."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def get(self, job: AnyJob) -> JobDetails:
+        """As `JobReads.get`."""
+        request = GetJob(job_id_of(job))
+        found = self._client.perform_sync(request, instead="await mill.jobs.get(...)")
+        return _details(job, found)
+
+    def list(
+        self,
+        *,
+        states: Iterable[JobState | str] = (),
+        queue: str | None = None,
+        wire_name: str | None = None,
+        cursor: str | None = None,
+        limit: int = PAGE,
+    ) -> JobPage:
+        """As `JobReads.list`."""
+        where = _filter(states, queue, wire_name)
+        request = ListJobs(where=where, cursor=cursor, limit=limit)
+        return self._client.perform_sync(request, instead="await mill.jobs.list(...)")
+
+    def counts(self) -> tuple[QueueCount, ...]:
+        """As `JobReads.counts`."""
+        return self._client.perform_sync(CountJobs(), instead="await mill.jobs.counts()")
+
+
+def _filter(
+    states: Iterable[JobState | str], queue: str | None, wire_name: str | None
+) -> JobFilter:
+    wanted = frozenset(JobState(state) for state in states)
+    return JobFilter(states=wanted, queue=queue, wire_name=wire_name)
+
+
+def _details(job: AnyJob, found: JobDetails | None) -> JobDetails:
+    if found is None:
+        message = f"There is no job {job_id_of(job)}: it never existed, or retention removed it."
+        raise NotFound(message)
+    return found

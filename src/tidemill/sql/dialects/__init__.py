@@ -1,0 +1,1 @@
+"""The dialects: how each database spells placeholders and writes plain values."""

@@ -1,0 +1,110 @@
+-- min_compatible: 1
+
+-- One row of jobs is one job, and the only truth about it. Ids are 16 bytes whose order is the order
+-- of creation; instants are microseconds since 1970 UTC, durations microseconds, states and verdicts
+-- are the codes of sql/codes.py. What is large stands last, so that lists need not read past it.
+CREATE TABLE {{jobs}} (
+    id BLOB NOT NULL PRIMARY KEY,
+    wire_name TEXT NOT NULL,
+    queue TEXT NOT NULL,
+    priority INTEGER NOT NULL,
+    state INTEGER NOT NULL,
+    held INTEGER,
+    due_at INTEGER NOT NULL,
+    attempt INTEGER NOT NULL DEFAULT 0,
+    failures INTEGER NOT NULL DEFAULT 0,
+    failures_base INTEGER NOT NULL DEFAULT 0,
+    lapses INTEGER NOT NULL DEFAULT 0,
+    lapses_base INTEGER NOT NULL DEFAULT 0,
+    worker_id BLOB,
+    started_at INTEGER,
+    finished_at INTEGER,
+    cause TEXT,
+    cancel_requested TEXT,
+    retry TEXT,
+    timeout INTEGER,
+    not_after INTEGER,
+    idempotency_key TEXT,
+    -- '' is the job without a tenant: NULLs would each be a scope of their own in the index of keys.
+    tenant TEXT NOT NULL DEFAULT '',
+    rerun_of BLOB,
+    created_at INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    trace_context TEXT,
+    payload BLOB NOT NULL,
+    output BLOB
+);
+
+-- A plain job has an entry in its primary key and in one of the next three at a time.
+-- Reader: ready_jobs, the claim, in the claim's own order.
+CREATE INDEX {{jobs}}_ready ON {{jobs}} (queue, priority DESC, due_at, id)
+    WHERE state = {{ready}} AND held IS NULL;
+-- Readers: next_due and activate_due.
+CREATE INDEX {{jobs}}_scheduled ON {{jobs}} (queue, due_at) WHERE state = {{scheduled}};
+-- Readers: lapsed_jobs, the sweep; running_jobs, a worker's heartbeat.
+CREATE INDEX {{jobs}}_running ON {{jobs}} (worker_id, id) WHERE state = {{running}};
+-- Readers: expired_jobs, the sweep.
+CREATE INDEX {{jobs}}_expiry ON {{jobs}} (not_after)
+    WHERE not_after IS NOT NULL AND attempt = 0 AND state IN ({{scheduled}}, {{ready}});
+-- Readers: key_holders; and it is what refuses a second active job of one key (clause F3).
+CREATE UNIQUE INDEX {{jobs}}_key ON {{jobs}} (tenant, idempotency_key)
+    WHERE idempotency_key IS NOT NULL AND state IN ({{non_terminal}});
+-- Readers: held_jobs, the sweep and a registering worker.
+CREATE INDEX {{jobs}}_held ON {{jobs}} (wire_name, id) WHERE held IS NOT NULL;
+
+-- The lease lives here, so that a heartbeat writes one row however many attempts run.
+CREATE TABLE {{workers}} (
+    id BLOB NOT NULL PRIMARY KEY,
+    host TEXT NOT NULL,
+    pid INTEGER NOT NULL,
+    version TEXT NOT NULL,
+    queues TEXT NOT NULL,
+    wire_names TEXT NOT NULL,
+    slots INTEGER NOT NULL,
+    started_at INTEGER NOT NULL,
+    lease_expires_at INTEGER NOT NULL,
+    lapsed_at INTEGER
+) WITHOUT ROWID;
+
+-- How attempts ended that did not succeed, and reports that came too late (stale = 1).
+CREATE TABLE {{attempts}} (
+    seq INTEGER PRIMARY KEY,
+    job_id BLOB NOT NULL,
+    attempt INTEGER NOT NULL,
+    worker_id BLOB NOT NULL,
+    verdict INTEGER NOT NULL,
+    stale INTEGER NOT NULL,
+    started_at INTEGER,
+    ended_at INTEGER NOT NULL,
+    holder_worker BLOB,
+    holder_attempt INTEGER,
+    holder_state INTEGER,
+    error_kind TEXT,
+    error_message TEXT,
+    error_detail TEXT
+);
+-- Readers: recorded_verdicts, job_attempts, prune_attempts.
+CREATE INDEX {{attempts}}_job ON {{attempts}} (job_id, stale, seq);
+
+CREATE TABLE {{tags}} (
+    job_id BLOB NOT NULL,
+    tag TEXT NOT NULL,
+    value TEXT NOT NULL,
+    PRIMARY KEY (job_id, tag, value)
+) WITHOUT ROWID;
+
+-- What operators did, and what they were answered: the same action again is answered from here.
+CREATE TABLE {{audit}} (
+    seq INTEGER PRIMARY KEY,
+    action_id BLOB NOT NULL UNIQUE,
+    kind TEXT NOT NULL,
+    actor TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    answer TEXT NOT NULL
+);
+
+-- The schema's version and min_compatible, and the end of the last time when nobody could write.
+CREATE TABLE {{meta}} (
+    name TEXT NOT NULL PRIMARY KEY,
+    value INTEGER NOT NULL
+) WITHOUT ROWID;

@@ -1,0 +1,158 @@
+"""Claim: from ready rows to running attempts (clauses C1–C3, E4, F1, J3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import Enum, auto
+
+from tidemill.core.poison import is_poison
+from tidemill.core.transitions import By, check
+from tidemill.sql.program import Program, Row, Statement
+from tidemill.sql.programs.env import CHUNK, Env, chunks
+from tidemill.sql.retry import decode_retry
+from tidemill.sql.rows import claimed, job_id
+from tidemill.values import causes
+from tidemill.values.exchange import ClaimRequest
+from tidemill.values.ids import JobId, WorkerId
+from tidemill.values.jobs import Claimed
+from tidemill.values.states import Held, JobState
+
+MOST_SET_ASIDE = 1_000
+"""How many rows one claim sets aside before it answers with what it has."""
+
+_SOON = timedelta(0)
+
+
+class Fate(Enum):
+    """What a claim does with a ready row."""
+
+    START = auto()
+    HOLD = auto()
+    EXPIRE = auto()
+    BURY = auto()
+
+
+@dataclass(slots=True)
+class Claim:
+    """One claim under way: what was asked, and what was found so far."""
+
+    request: ClaimRequest
+    worker: WorkerId
+    now: datetime
+    jobs: list[Claimed] = field(default_factory=list[Claimed])
+    set_aside: int = 0
+    dry: set[str] = field(default_factory=set[str])
+
+    @property
+    def room(self) -> int:
+        return self.request.limit - len(self.jobs)
+
+
+def queues_of(request: ClaimRequest) -> tuple[str, ...]:
+    """The queues a claim names, each once, in order."""
+    return tuple(dict.fromkeys(share.queue for share in request.shares))
+
+
+def claim(
+    env: Env, request: ClaimRequest, worker: WorkerId, now: datetime
+) -> Program[tuple[tuple[Claimed, ...], timedelta | None]]:
+    """Activate what is due, fill the shares, fill what room is left, tell the next due instant."""
+    next_due = yield from _activate(env, queues_of(request), now)
+    state = Claim(request, worker, now)
+    for share in request.shares:
+        yield from _take(env, state, share.queue, min(share.limit, state.room))
+    for queue in queues_of(request):
+        if queue not in state.dry:
+            yield from _take(env, state, queue, state.room)
+    if state.set_aside >= MOST_SET_ASIDE and state.room:
+        next_due = _SOON
+    return tuple(state.jobs), next_due
+
+
+def find_next_due(env: Env, queues: Sequence[str], now: datetime) -> Program[timedelta | None]:
+    """How long until the next scheduled job of these queues is due; zero if one is."""
+    waits: list[timedelta] = []
+    for queue in queues:
+        rows = yield Statement("next_due", {"queue": queue})
+        if (stored := rows[0]["due_at"]) is not None:
+            waits.append(max(env.dialect.instant(stored) - now, _SOON))
+    return min(waits, default=None)
+
+
+def _activate(env: Env, queues: Sequence[str], now: datetime) -> Program[timedelta | None]:
+    check(JobState.SCHEDULED, JobState.READY, By.DUE)
+    waits: list[timedelta] = []
+    for queue in queues:
+        wait = yield from find_next_due(env, (queue,), now)
+        if wait == _SOON:
+            yield Statement("activate_due", {"queue": queue, "now": now, "limit": CHUNK})
+            wait = yield from find_next_due(env, (queue,), now)
+        if wait is not None:
+            waits.append(wait)
+    return min(waits, default=None)
+
+
+def _take(env: Env, state: Claim, queue: str, limit: int) -> Program[None]:
+    """Start up to `limit` jobs of a queue, setting aside what may not run."""
+    wanted = limit
+    while wanted > 0 and queue not in state.dry and state.set_aside < MOST_SET_ASIDE:
+        asked = min(wanted, CHUNK)
+        rows = yield Statement("ready_jobs", {"queue": queue, "limit": asked})
+        if len(rows) < asked:
+            state.dry.add(queue)
+        started = yield from _sort(env, state, rows)
+        wanted -= started
+
+
+def _sort(env: Env, state: Claim, rows: Sequence[Row]) -> Program[int]:
+    fates: dict[Fate, list[Row]] = {fate: [] for fate in Fate}
+    for row in rows:
+        fates[_fate(env, state, row)].append(row)
+    starting = fates[Fate.START]
+    if starting:
+        check(JobState.READY, JobState.RUNNING, By.CLAIM)
+        ids = tuple([job_id(env.dialect, row) for row in starting])
+        yield Statement("start_jobs", {"ids": ids, "worker": state.worker, "now": state.now})
+        state.jobs += [claimed(env.dialect, row, state.worker, state.now) for row in starting]
+    for fate, aside in fates.items():
+        if fate is not Fate.START and aside:
+            state.set_aside += len(aside)
+            yield from _set_aside(fate, [job_id(env.dialect, row) for row in aside], state.now)
+    return len(starting)
+
+
+def _fate(env: Env, state: Claim, row: Row) -> Fate:
+    not_after = row["not_after"]
+    if (
+        not_after is not None
+        and row["attempt"] == 0
+        and env.dialect.instant(not_after) <= state.now
+    ):
+        return Fate.EXPIRE
+    lapses = row["lapses"]
+    if lapses and is_poison(decode_retry(row["retry"]), lapses - row["lapses_base"]):
+        return Fate.BURY
+    names = state.request.wire_names
+    if names is not None and row["wire_name"] not in names:
+        return Fate.HOLD
+    return Fate.START
+
+
+def _set_aside(fate: Fate, ids: Sequence[JobId], now: datetime) -> Program[None]:
+    if fate is Fate.EXPIRE:
+        yield from expire(ids, now)
+    elif fate is Fate.BURY:
+        check(JobState.READY, JobState.DEAD, By.INTERRUPTION_LIMIT)
+        yield Statement("bury_jobs", {"ids": tuple(ids), "cause": causes.POISON, "now": now})
+    else:
+        yield Statement("hold_jobs", {"ids": tuple(ids), "held": Held.UNKNOWN_WIRE_NAME})
+
+
+def expire(ids: Sequence[JobId], now: datetime) -> Program[None]:
+    """Cancel jobs that were never started by their `not_after`."""
+    for before in (JobState.SCHEDULED, JobState.READY):
+        check(before, JobState.CANCELLED, By.EXPIRY)
+    for chunk in chunks(ids):
+        yield Statement("expire_jobs", {"ids": tuple(chunk), "cause": causes.EXPIRED, "now": now})

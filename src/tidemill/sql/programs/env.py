@@ -1,0 +1,64 @@
+"""What every program is given, and the steps that many of them take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final, TypeVar
+
+from tidemill.sql.dialects.dialect import Dialect
+from tidemill.sql.program import Program, Row, Statement
+from tidemill.sql.rows import lease_is_live
+from tidemill.values.bounds import Bounds
+from tidemill.values.ids import JobId, WorkerId
+
+T = TypeVar("T")
+
+CLOCK: Final = "clock"
+"""The statement that asks the store's clock. Where the clock is the host's, the driver answers it,
+once the write lock is granted (clause A1)."""
+
+CHUNK: Final = 1_000
+"""The longest list in one statement."""
+
+LAST_INSTANT: Final = datetime(9999, 12, 31, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Env:
+    """How to read rows, and the bounds to keep."""
+
+    dialect: Dialect
+    bounds: Bounds
+
+
+def read_clock(env: Env) -> Program[datetime]:
+    """The store's time."""
+    rows = yield Statement(CLOCK)
+    return env.dialect.instant(rows[0]["now"])
+
+
+def read_lease(env: Env, worker: WorkerId, now: datetime) -> Program[bool]:
+    """Whether a worker's lease is live, read without a lock."""
+    rows = yield Statement("worker_lease", {"worker": worker})
+    return bool(rows) and lease_is_live(env.dialect, rows[0], now)
+
+
+def select_each(name: str, ids: Sequence[JobId]) -> Program[list[Row]]:
+    """The rows that a statement with a list `ids` finds, for any number of them."""
+    found: list[Row] = []
+    for chunk in chunks(ids):
+        rows = yield Statement(name, {"ids": tuple(chunk)})
+        found += rows
+    return found
+
+
+def chunks(values: Sequence[T]) -> Iterator[Sequence[T]]:
+    for start in range(0, len(values), CHUNK):
+        yield values[start : start + CHUNK]
+
+
+def later(now: datetime, wait: timedelta) -> datetime:
+    """The instant after a wait; a wait longer than the calendar ends with it."""
+    return LAST_INSTANT if wait >= LAST_INSTANT - now else now + wait

@@ -1,0 +1,79 @@
+"""Exchange: report outcomes and claim jobs in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from tidemill.core.fence import Reporter
+from tidemill.sql.program import COMMIT, Program, Statement
+from tidemill.sql.programs.claim import claim, find_next_due, queues_of
+from tidemill.sql.programs.commit import commit, record_stale
+from tidemill.sql.programs.env import Env, read_clock, read_lease
+from tidemill.sql.rows import running_pairs
+from tidemill.store.exchange import Exchange
+from tidemill.values.exchange import Exchanged
+from tidemill.values.ids import WorkerId
+from tidemill.values.jobs import Claimed
+from tidemill.values.workers import RunningPair
+
+
+def exchange(operation: Exchange, env: Env) -> Program[Exchanged]:
+    """Outcomes first, then the claim, then, after the commit, the records of stale reports."""
+    worker = operation.worker
+    now = yield from read_clock(env)
+    live = yield from read_lease(env, worker, now)
+    reported, stale = yield from commit(env, Reporter(worker, live), operation.outcomes, now)
+    running = yield from _running(env, operation)
+    claimed: tuple[Claimed, ...] = ()
+    next_due: timedelta | None = None
+    if operation.claim is not None:
+        if live:
+            claimed, next_due = yield from claim(env, operation.claim, worker, now)
+        else:
+            next_due = yield from find_next_due(env, queues_of(operation.claim), now)
+    if stale:
+        yield COMMIT
+        yield from record_stale(env, worker, stale, now)
+    return Exchanged(worker, now, live, reported, claimed, next_due, running)
+
+
+def glance(operation: Exchange, env: Env) -> Program[Exchanged | None]:
+    """The answer to an exchange that has nothing to write; None if it must be performed.
+
+    An idle worker that polls reads only: it neither waits for a user's open transaction nor wakes
+    the other processes that watch the database.
+    """
+    if operation.outcomes:
+        return None
+    worker = operation.worker
+    now = yield from read_clock(env)
+    live = yield from read_lease(env, worker, now)
+    next_due: timedelta | None = None
+    if operation.claim is not None:
+        queues = queues_of(operation.claim)
+        next_due = yield from find_next_due(env, queues, now)
+        if live and (next_due == timedelta(0) or (yield from _any_ready(queues))):
+            return None
+    running = yield from _running(env, operation)
+    return Exchanged(worker, now, live, (), (), next_due, running)
+
+
+def _any_ready(queues: Sequence[str]) -> Program[bool]:
+    for queue in queues:
+        rows = yield Statement("any_ready", {"queue": queue})
+        if rows:
+            return True
+    return False
+
+
+def _running(env: Env, operation: Exchange) -> Program[tuple[RunningPair, ...] | None]:
+    if not operation.list_running:
+        return None
+    return (yield from list_running(env, operation.worker))
+
+
+def list_running(env: Env, worker: WorkerId) -> Program[tuple[RunningPair, ...]]:
+    """What runs under a worker (clause C8)."""
+    rows = yield Statement("running_jobs", {"worker": worker})
+    return running_pairs(env.dialect, rows)

@@ -1,0 +1,75 @@
+"""Which program performs which operation.
+
+`WRITES` take the write lock, `READS` never do. `GLANCES` answer a write that turns out to have
+nothing to do, from a read; their None says that it must be performed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeVar, cast
+
+from tidemill.sql.program import Program
+from tidemill.sql.programs import (
+    enqueue,
+    exchange,
+    lease,
+    maintain,
+    monitor,
+    operators,
+)
+from tidemill.sql.programs.env import Env
+from tidemill.store.contract import Operation
+from tidemill.store.enqueue import Enqueue
+from tidemill.store.exchange import Exchange
+from tidemill.store.lease import Beat, Deregister, Maintain, Register
+from tidemill.store.monitor import CountJobs, GetEnd, GetJob, ListJobs, ListWorkers
+from tidemill.store.operators import Cancel, Requeue, Rerun, RunNow
+
+R = TypeVar("R")
+_Programs = dict[type[Operation[Any]], Callable[[Any, Env], Program[Any]]]
+
+WRITES: Final[_Programs] = {
+    Enqueue: enqueue.enqueue,
+    Exchange: exchange.exchange,
+    Register: lease.register,
+    Deregister: lease.deregister,
+    Beat: lease.beat,
+    Maintain: maintain.maintain,
+    Cancel: operators.cancel,
+    Requeue: operators.requeue,
+    Rerun: operators.rerun,
+    RunNow: operators.run_now,
+}
+READS: Final[_Programs] = {
+    GetJob: monitor.get_job,
+    GetEnd: monitor.get_end,
+    ListJobs: monitor.list_jobs,
+    CountJobs: monitor.count_jobs,
+    ListWorkers: monitor.list_workers,
+}
+GLANCES: Final[_Programs] = {Exchange: exchange.glance, Maintain: maintain.glance}
+
+
+def writes(operation: Operation[object]) -> bool:
+    """Whether an operation may need the write lock."""
+    return type(operation) in WRITES
+
+
+def has_glance(operation: Operation[object]) -> bool:
+    """Whether a glance may spare an operation the write lock."""
+    return type(operation) in GLANCES
+
+
+def program_for(operation: Operation[R], env: Env) -> Program[R]:
+    """The program that performs an operation."""
+    kind = type(operation)
+    program = WRITES.get(kind) or READS[kind]
+    # The one place where an operation's type stands for its program's: the tables pair them.
+    return cast("Program[R]", program(operation, env))
+
+
+def glance_for(operation: Operation[R], env: Env) -> Program[R | None] | None:
+    """The program that may spare a write; None if there is none."""
+    program = GLANCES.get(type(operation))
+    return None if program is None else cast("Program[R | None]", program(operation, env))

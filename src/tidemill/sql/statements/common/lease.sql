@@ -1,0 +1,21 @@
+-- name: worker_lease
+SELECT lease_expires_at, lapsed_at FROM {{workers}} WHERE id = :worker
+
+-- name: worker
+SELECT id, host, pid, version, queues, wire_names, slots, started_at, lease_expires_at, lapsed_at
+FROM {{workers}} WHERE id = :worker
+
+-- name: insert_worker
+INSERT INTO {{workers}} (
+    id, host, pid, version, queues, wire_names, slots, started_at, lease_expires_at
+) VALUES (:id, :host, :pid, :version, :queues, :wire_names, :slots, :now, :expires_at)
+
+-- name: delete_worker
+DELETE FROM {{workers}} WHERE id = :worker
+
+-- name: renew_lease
+UPDATE {{workers}} SET lease_expires_at = :expires_at WHERE id = :worker
+
+-- name: running_jobs
+SELECT id, attempt, cancel_requested FROM {{jobs}}
+WHERE state = {{running}} AND worker_id = :worker ORDER BY id

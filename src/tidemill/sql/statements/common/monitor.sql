@@ -1,0 +1,34 @@
+-- name: job
+SELECT id, wire_name, queue, priority, state, held, due_at, attempt, failures, failures_base, lapses,
+    lapses_base, worker_id, started_at, finished_at, cause, cancel_requested, retry, timeout, not_after,
+    idempotency_key, tenant, rerun_of, created_at, trace_context, payload, output
+FROM {{jobs}} WHERE id = :id
+
+-- name: job_tags
+SELECT tag, value FROM {{tags}} WHERE job_id = :id
+
+-- name: job_attempts
+SELECT job_id, attempt, worker_id, verdict, stale, started_at, ended_at,
+    holder_worker, holder_attempt, holder_state, error_kind, error_message, error_detail
+FROM {{attempts}} WHERE job_id = :id ORDER BY seq
+
+-- name: job_end
+SELECT state, cause, output FROM {{jobs}} WHERE id = :id
+
+-- name: newest_jobs
+SELECT id, wire_name, queue, priority, state, held, due_at, attempt, failures, failures_base, lapses,
+    lapses_base, worker_id, started_at, finished_at, cause, cancel_requested, retry, timeout, not_after,
+    idempotency_key, tenant, rerun_of, created_at, trace_context
+FROM {{jobs}}
+WHERE id < :before AND state IN (:states*)
+  AND (:queue IS NULL OR queue = :queue) AND (:wire_name IS NULL OR wire_name = :wire_name)
+ORDER BY id DESC LIMIT :limit
+
+-- name: count_jobs
+SELECT queue, state, count(*) AS n FROM {{jobs}} GROUP BY queue, state ORDER BY queue, state
+
+-- name: workers
+SELECT w.id, w.host, w.pid, w.version, w.queues, w.wire_names, w.slots, w.started_at, w.lease_expires_at,
+    w.lapsed_at,
+    (SELECT count(*) FROM {{jobs}} AS j WHERE j.state = {{running}} AND j.worker_id = w.id) AS running
+FROM {{workers}} AS w ORDER BY w.started_at, w.id

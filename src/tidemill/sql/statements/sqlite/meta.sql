@@ -1,0 +1,7 @@
+-- name: find_meta
+-- Differs because every database lists its tables in a place of its own.
+SELECT 1 AS found FROM sqlite_master WHERE type = 'table' AND name = '{{meta}}'
+
+-- name: data_version
+-- Rises when another connection, of any process, has committed.
+PRAGMA data_version

@@ -1,0 +1,40 @@
+"""Which function performs which operation: the whole store as one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from tidemill.store.contract import Operation
+from tidemill.store.enqueue import Enqueue
+from tidemill.store.exchange import Exchange
+from tidemill.store.lease import Beat, Deregister, Maintain, Register
+from tidemill.store.memory.enqueue import enqueue
+from tidemill.store.memory.exchange import exchange
+from tidemill.store.memory.lease import beat, deregister, register
+from tidemill.store.memory.maintain import maintain
+from tidemill.store.memory.monitor import count_jobs, get_end, get_job, list_jobs, list_workers
+from tidemill.store.memory.operators import cancel, requeue, rerun, run_now
+from tidemill.store.memory.tables import Work
+from tidemill.store.monitor import CountJobs, GetEnd, GetJob, ListJobs, ListWorkers
+from tidemill.store.operators import Cancel, Requeue, Rerun, RunNow
+
+Performer = Callable[[Work, Any], Any]
+
+PERFORMERS: Final[Mapping[type[Operation[Any]], Performer]] = {
+    Enqueue: enqueue,
+    Exchange: exchange,
+    Register: register,
+    Deregister: deregister,
+    Beat: beat,
+    Maintain: maintain,
+    Cancel: cancel,
+    Requeue: requeue,
+    Rerun: rerun,
+    RunNow: run_now,
+    GetJob: get_job,
+    GetEnd: get_end,
+    ListJobs: list_jobs,
+    CountJobs: count_jobs,
+    ListWorkers: list_workers,
+}

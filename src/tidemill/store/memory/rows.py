@@ -1,0 +1,85 @@
+"""What the tables hold: one frozen row for a job, one for a worker, one for an audited action."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from tidemill.core.verdicts import Standing
+from tidemill.values.ids import ActionId, JobId
+from tidemill.values.jobs import Holder, JobRecord
+from tidemill.values.operators import ActionResult, Effect
+from tidemill.values.tags import Tag
+from tidemill.values.workers import WorkerInfo
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRow:
+    """One job. `record.worker` is set while it runs and after it succeeded, and only then."""
+
+    record: JobRecord
+    payload: bytes
+    tags: frozenset[Tag]
+    digest: bytes
+    output: bytes | None = None
+
+    @property
+    def holder(self) -> Holder:
+        record = self.record
+        return Holder(record.worker, record.attempt, record.state)
+
+    @property
+    def standing(self) -> Standing:
+        record = self.record
+        return Standing(
+            job_id=record.id,
+            attempt=record.attempt,
+            retry=record.retry,
+            failures=record.failures,
+            failures_base=record.failures_base,
+            lapses=record.lapses,
+            lapses_base=record.lapses_base,
+            cancel_requested=record.cancel_requested,
+        )
+
+    def expired(self, now: datetime) -> bool:
+        """Whether it may not be started any more (clause F1)."""
+        record = self.record
+        return not record.attempt and record.not_after is not None and record.not_after <= now
+
+    def now_says(self, record: JobRecord) -> JobRow:
+        return replace(self, record=record)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerRow:
+    """One worker. The row stays when its lease ended, so that its id is never used again."""
+
+    info: WorkerInfo
+    started_at: datetime
+    expires_at: datetime
+    lapsed_at: datetime | None = None
+    deregistered: bool = False
+
+    def live(self, now: datetime) -> bool:
+        """Whether the lease is live; it is dead at its expiry instant (clause C5)."""
+        return self.lapsed_at is None and not self.deregistered and now < self.expires_at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditRow:
+    """What an operator action did to one job."""
+
+    action: ActionId
+    actor: str
+    job_id: JobId
+    effect: Effect
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ActionRow:
+    """The answer that an operator action was given, for those who ask again."""
+
+    kind: str
+    results: tuple[ActionResult, ...]

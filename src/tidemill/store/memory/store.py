@@ -1,0 +1,90 @@
+"""MemoryStore: the seam between the contract and the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Lock
+from typing import TypeVar, cast
+
+from tidemill.store.contract import Capabilities, Clock, Operation, SyncChannel
+from tidemill.store.memory.performers import PERFORMERS
+from tidemill.store.memory.tables import Tables, Work
+from tidemill.values.bounds import DEFAULT_BOUNDS, Bounds
+
+R = TypeVar("R")
+
+
+class MemoryStore:
+    """The reference store: everything in this process, deterministic, gone when it ends.
+
+    The same operations on the same clock give the same answers. Threads may share it: one lock
+    makes every operation whole. For tests and for the simulator; a worker process refuses it.
+
+    Args:
+        clock: tells the store's time; a `VirtualClock` in tests.
+        bounds: the largest of everything.
+    """
+
+    def __init__(self, clock: Clock, *, bounds: Bounds = DEFAULT_BOUNDS) -> None:
+        self._clock = clock
+        self._bounds = bounds
+        self._lock = Lock()
+        self._tables = Tables()
+        self._watchers: dict[object, Callable[[], None]] = {}
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(name="memory", hints=True, shared=False, persistent=False)
+
+    @property
+    def bounds(self) -> Bounds:
+        return self._bounds
+
+    async def perform(self, operation: Operation[R]) -> R:
+        return self.perform_sync(operation)
+
+    def perform_sync(self, operation: Operation[R]) -> R:
+        performer = PERFORMERS[type(operation)]
+        with self._lock:
+            self._tables.readied = False
+            work = Work(self._tables, self._bounds, self._clock())
+            answer = cast("R", performer(work, operation))
+            wakes = tuple(self._watchers.values()) if self._tables.readied else ()
+        for wake in wakes:
+            wake()
+        return answer
+
+    @contextmanager
+    def dedicated(self) -> Iterator[SyncChannel]:
+        yield _Channel(self)
+
+    def watch(self, wake: Callable[[], None]) -> Callable[[], None]:
+        token = object()
+        with self._lock:
+            self._watchers[token] = wake
+
+        def stop() -> None:
+            with self._lock:
+                self._watchers.pop(token, None)
+
+        return stop
+
+    def migrate(self) -> tuple[str, ...]:
+        return ()
+
+    def plan(self) -> tuple[tuple[str, str], ...]:
+        return ()
+
+    def close(self) -> None:
+        """Nothing was opened."""
+
+
+class _Channel:
+    """The store again, as a heart's own thread speaks to it."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+
+    def perform(self, operation: Operation[R]) -> R:
+        return self._store.perform_sync(operation)

@@ -1,0 +1,142 @@
+"""The tables of the memory store: rows, indexes, and transactions that leave no trace.
+
+Rows are frozen, and every write goes through a method that notes how to take it back. So an
+exception anywhere in a transaction restores what was there before it began.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeVar
+
+from tidemill.core.transitions import TABLE
+from tidemill.errors import IllegalTransition
+from tidemill.store.memory import indexes
+from tidemill.store.memory.indexes import Index
+from tidemill.store.memory.rows import ActionRow, AuditRow, JobRow, WorkerRow
+from tidemill.values.bounds import Bounds
+from tidemill.values.ids import ActionId, JobId, WorkerId
+from tidemill.values.jobs import AttemptRecord
+from tidemill.values.states import JobState
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Tables:
+    """Everything that the store knows. Read the attributes; write by the methods alone."""
+
+    def __init__(self) -> None:
+        self.jobs: dict[JobId, JobRow] = {}
+        self.workers: dict[WorkerId, WorkerRow] = {}
+        self.actions: dict[ActionId, ActionRow] = {}
+        self.audit: list[AuditRow] = []
+        self.every = Index(indexes.every)
+        self.ready = Index(indexes.ready)
+        self.held = Index(indexes.held)
+        self.scheduled = Index(indexes.scheduled)
+        self.running = Index(indexes.running)
+        self.expiring = Index(indexes.expiring)
+        self.keyed = Index(indexes.keyed)
+        self.readied = False
+        """Whether a commit made something ready since this was last set to False."""
+        self._attempts: dict[JobId, tuple[AttemptRecord, ...]] = {}
+        self._undo: list[Callable[[], object]] = []
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Keep what the block writes, or none of it if it raises."""
+        readied = self.readied
+        try:
+            yield
+        except BaseException:
+            while self._undo:
+                self._undo.pop()()
+            self.readied = readied
+            raise
+        finally:
+            self._undo.clear()
+
+    def attempts(self, job_id: JobId) -> tuple[AttemptRecord, ...]:
+        return self._attempts.get(job_id, ())
+
+    def save_job(self, row: JobRow) -> None:
+        """Write a job's row.
+
+        Raises:
+            IllegalTransition: no edge leads from the state that is there to the new one.
+        """
+        before = self.jobs.get(row.record.id)
+        _require_edge(before, row)
+        if row.record.state is JobState.READY and row.record.held is None:
+            self.readied = True
+        self._undo.append(lambda: self._swap(row, before))
+        self._swap(before, row)
+
+    def save_worker(self, row: WorkerRow) -> None:
+        before = self.workers.get(row.info.id)
+        self._undo.append(lambda: _restore(self.workers, row.info.id, before))
+        self.workers[row.info.id] = row
+
+    def save_attempts(self, job_id: JobId, records: tuple[AttemptRecord, ...]) -> None:
+        before = self._attempts.get(job_id)
+        self._undo.append(lambda: _restore(self._attempts, job_id, before))
+        self._attempts[job_id] = records
+
+    def save_action(self, action: ActionId, row: ActionRow) -> None:
+        self._undo.append(lambda: self.actions.pop(action))
+        self.actions[action] = row
+
+    def append_audit(self, row: AuditRow) -> None:
+        self._undo.append(self.audit.pop)
+        self.audit.append(row)
+
+    def _swap(self, old: JobRow | None, new: JobRow | None) -> None:
+        every_index = (
+            self.every,
+            self.ready,
+            self.held,
+            self.scheduled,
+            self.running,
+            self.expiring,
+            self.keyed,
+        )
+        if old is not None:
+            del self.jobs[old.record.id]
+            for index in every_index:
+                index.remove(old.record)
+        if new is not None:
+            self.jobs[new.record.id] = new
+            for index in every_index:
+                index.add(new.record)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What performing one operation works with: the tables, the bounds and the store's time.
+
+    `now` is read once, under the store's lock, so that an operation has one instant.
+    """
+
+    tables: Tables
+    bounds: Bounds
+    now: datetime
+
+
+def _require_edge(before: JobRow | None, after: JobRow) -> None:
+    """The last guard: the topics check with the reason for the move, this one sees every move."""
+    start = before.record.state if before else None
+    end = after.record.state
+    if start is not end and (start, end) not in TABLE:
+        message = f"There is no edge from {start} to {end}; nothing was written."
+        raise IllegalTransition(message)
+
+
+def _restore(table: dict[K, V], key: K, before: V | None) -> None:
+    if before is None:
+        del table[key]
+    else:
+        table[key] = before

@@ -1,0 +1,2 @@
+from .world import X
+def test_x(): assert X
