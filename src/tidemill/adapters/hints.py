@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from threading import Lock
 from typing import Any
@@ -13,6 +14,8 @@ from tidemill.store.lease import Maintain, Register
 from tidemill.store.operators import Requeue, Rerun, RunNow
 from tidemill.values.operators import Effect
 from tidemill.values.states import JobState
+
+_log = logging.getLogger("tidemill.store")
 
 Wake = Callable[[], None]
 _WAITING = frozenset({JobState.READY, JobState.SCHEDULED})
@@ -47,11 +50,14 @@ class Hints:
         self._wakes = {}
 
     def give(self) -> None:
-        """Tell everyone."""
+        """Tell everyone. A wake that raises is logged: what was committed stays committed."""
         with self._lock:
             wakes = tuple(self._wakes.values())
         for wake in wakes:
-            wake()
+            try:
+                wake()
+            except Exception:  # noqa: BLE001 - it is the watcher's, whatever it is
+                _log.exception("A wake-up hint was not taken.")
 
 
 def made_work(operation: Operation[Any], answer: Any) -> bool:

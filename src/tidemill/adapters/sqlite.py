@@ -18,10 +18,10 @@ from tidemill.adapters.sqlite_files import Settings, Synchronous, checked_path, 
 from tidemill.adapters.waiting import outcome_of
 from tidemill.drivers.sqlite import require_version
 from tidemill.errors import StoreError
-from tidemill.sql.catalogue import Catalogue, fill
+from tidemill.sql.catalogue import Catalogue, substitute
 from tidemill.sql.dialects.sqlite import SqliteDialect
 from tidemill.sql.programs.env import Env
-from tidemill.sql.programs.registry import has_glance, writes
+from tidemill.sql.programs.registry import writes
 from tidemill.store.contract import Capabilities, Clock, Operation, SyncChannel
 from tidemill.values.bounds import DEFAULT_BOUNDS, Bounds
 
@@ -115,7 +115,7 @@ class SqliteStore:
         finally:
             channel.close()
         fragments = self._site.catalogue.dialect.fragments
-        return tuple((step.name, fill(step.text, fragments)) for step in steps)
+        return tuple((step.name, substitute(step.text, fragments)) for step in steps)
 
     def close(self) -> None:
         with self._lock:
@@ -132,11 +132,8 @@ class SqliteStore:
 
     def _submit(self, operation: Operation[R]) -> Future[R]:
         threads = self._open()
-        if not writes(operation):
-            return threads.reader.submit(lambda channel: channel.read(operation))
-        if not has_glance(operation):
-            return threads.writer.submit(lambda channel: channel.write(operation))
-        return threads.glance_then_write(operation)
+        thread = threads.writer if writes(operation) else threads.reader
+        return thread.submit(lambda channel: channel.perform(operation))
 
     def _open(self) -> Threads:
         with self._lock:
@@ -177,34 +174,12 @@ class Threads:
             "tidemill-sqlite-reader", site.open
         )
 
-    def glance_then_write(self, operation: Operation[R]) -> Future[R]:
-        """Let the reader look, and hand what needs writing on to the writer."""
-        answer: Future[R] = Future()
-        writer = self.writer
-
-        def write(channel: SqliteChannel) -> R:
-            return channel.write(operation)
-
-        def hand_on(glance: Future[R | None]) -> None:
-            error = glance.exception()
-            found = None if error is not None else glance.result()
-            if error is not None:
-                answer.set_exception(error)
-            elif found is None:
-                writer.submit(write, answer)
-            else:
-                answer.set_result(found)
-
-        self.reader.submit(lambda channel: channel.glance(operation)).add_done_callback(hand_on)
-        return answer
-
     def nudge(self) -> None:
         """Have the writer notice that somebody watches."""
         self.writer.submit(lambda _channel: None)
 
     def stop(self) -> None:
         if os.getpid() == self._process:
-            # The reader first: what it glanced at may still be handed to the writer.
             self.reader.stop(_STOP_SECONDS)
             self.writer.stop(_STOP_SECONDS)
 

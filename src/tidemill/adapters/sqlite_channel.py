@@ -14,7 +14,7 @@ from tidemill.adapters.hints import Hints, made_work
 from tidemill.adapters.sqlite_files import Settings, connect
 from tidemill.drivers.run import run
 from tidemill.drivers.sqlite import Blockage, SqliteExecutor
-from tidemill.errors import SchemaError, StoreUnavailable
+from tidemill.errors import SchemaError, StoreError, StoreUnavailable
 from tidemill.sql.catalogue import Catalogue
 from tidemill.sql.migrations import Migration, migrate, missing
 from tidemill.sql.program import Program, Statement
@@ -127,7 +127,10 @@ class SqliteChannel:
         if self._version is not None and now - self._asked_at < POLL_SECONDS:
             return
         self._asked_at = now
-        version = self._executor.step(Statement("data_version"))[0]["data_version"]
+        try:
+            version = self._executor.step(Statement("data_version"))[0]["data_version"]
+        except StoreError:
+            return  # the next operation will meet it too, and has someone to tell
         before, self._version = self._version, version
         if before not in {None, version}:
             self._site.hints.give()

@@ -23,7 +23,7 @@ Exit codes:
   0  done
   1  not done: no such job, nothing to change, or a check that failed
   2  the command, an option or a setting cannot work
-  3  the store could not be used: unreachable, busy, or its schema does not fit
+  3  the store could not be used: unreachable, busy, or of another schema
 """
 
 

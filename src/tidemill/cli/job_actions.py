@@ -36,7 +36,9 @@ def _action(command: F) -> F:
     actor = click.option(
         "--actor",
         default=_user,
-        help="Who asks for it, for the audit. [default: the user of the operating system]",
+        show_default="your user name",
+        metavar="NAME",
+        help="Who asks for it, for the audit.",
     )
     ids = click.argument("job_ids", metavar="ID...", type=click.UUID, nargs=-1, required=True)
     return ids(store_options(actor(json_option(command))))
@@ -45,7 +47,7 @@ def _action(command: F) -> F:
 @click.command(epilog=exits.HELP)
 @_action
 def cancel(**options: Any) -> None:
-    """Cancel jobs: at once if they have not started, by request if they run.
+    """Cancel jobs that wait, and ask running ones to stop.
 
     A running job's worker hears of the request with its next heartbeat. A handler that finishes
     first still succeeds.

@@ -146,7 +146,7 @@ def _lines(out: Console, lines: Iterable[str]) -> None:
 
 def _attempt(one: AttemptRecord, *, traceback: bool) -> Iterator[str]:
     when = f"{instant(one.started_at)} to {instant(one.ended_at)}"
-    yield f"{one.attempt}  {one.verdict.value}  {when}"
+    yield f"attempt {one.attempt} {one.verdict.value}, {when}"
     yield f"   worker {one.worker}"
     if one.error is None:
         return
@@ -158,7 +158,7 @@ def _attempt(one: AttemptRecord, *, traceback: bool) -> Iterator[str]:
 
 
 def _stale(one: AttemptRecord) -> Iterator[str]:
-    yield f"{instant(one.ended_at)}  would have been recorded as {one.verdict.value}"
+    yield f"{instant(one.ended_at)}, wanted to record: {one.verdict.value}"
     yield f"   reported by  worker {one.worker}, attempt {one.attempt}"
     yield f"   held by      {_holder(one.holder)}"
 

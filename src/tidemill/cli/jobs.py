@@ -26,15 +26,19 @@ def jobs() -> None:
     "states",
     multiple=True,
     type=click.Choice([state.value for state in JobState]),
-    help="Only jobs in this state. May be given more than once.",
+    metavar="STATE",
+    help=f"Only jobs in this state: {', '.join(JobState)}. May be given more than once.",
 )
-@click.option("--queue", help="Only jobs of this queue.")
-@click.option("--wire-name", help="Only jobs of this wire name, such as orders.capture.")
+@click.option("--queue", metavar="NAME", help="Only jobs of this queue.")
+@click.option(
+    "--wire-name", metavar="NAME", help="Only jobs of this wire name, such as orders.capture."
+)
 @click.option(
     "--limit",
     type=click.IntRange(min=1),
     default=50,
     show_default=True,
+    metavar="N",
     help="The most jobs to show; the store's page size, 200, is the most in any case.",
 )
 @click.option("--cursor", help="Continue after an earlier page, with the cursor it ended with.")
@@ -87,8 +91,9 @@ def _print_page(page: JobPage) -> None:
 def show_job(
     *, job_id: UUID, store_url: str | None, app_name: str | None, traceback: bool, as_json: bool
 ) -> None:
-    """Show one job: its state, payload, output, and every attempt that did not succeed.
+    """Show one job, its attempts and its rejected reports.
 
+    Attempts are kept for every end that is not a success, with the worker and the error.
     Reports that were rejected as stale are shown with both sides: the worker and attempt that
     reported, and those that held the job then.
     """

@@ -36,6 +36,7 @@ def _show_version(ctx: click.Context, _option: click.Parameter, value: bool) -> 
 
 
 @click.group(
+    "tidemill",
     cls=Root,
     epilog=exits.HELP,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},

@@ -19,7 +19,7 @@ def migrate(*, store_url: str | None, app_name: str | None, plan: bool, as_json:
     Safe to run again, and from several hosts at once: each step is applied once, under a lock of
     the database. With --json: {"applied": [name, ...]}, or {"plan": [{"name", "sql"}, ...]}.
     """
-    with opened(store_url, app_name) as app:
+    with opened(store_url, app_name, make=True) as app:
         if plan:
             _print_plan(app.store.plan(), as_json=as_json)
         else:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from tidemill.config import STORE_VARIABLE
-from tidemill.errors import ConfigurationError, TidemillError
+from tidemill.errors import ConfigurationError, SchemaError, TidemillError
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -44,18 +44,24 @@ def store_options(command: F) -> F:
 
 
 @contextmanager
-def opened(store_url: str | None, app_name: str | None) -> Generator[Tidemill]:
+def opened(
+    store_url: str | None, app_name: str | None, *, make: bool = False
+) -> Generator[Tidemill]:
     """An app on the store that the options and the environment name, closed at the end.
 
     Options go before the environment, and of two options or two variables the URL goes first.
+    Unless `make`, a database file that is not there is refused: a mistyped path would otherwise
+    become an empty database, and its list of jobs an empty one.
     """
-    url = store_url or (None if app_name else os.environ.get(STORE_VARIABLE))
-    name = None if url else app_name or os.environ.get(APP_VARIABLE)
-    if url is None and name is None:
+    url = store_url or ("" if app_name else os.environ.get(STORE_VARIABLE, ""))
+    name = "" if url else app_name or os.environ.get(APP_VARIABLE, "")
+    if not url and not name:
         raise ConfigurationError(
             "No store is named. "
             f"Give --store URL or --app MODULE:ATTRIBUTE, or set {STORE_VARIABLE}."
         )
+    if url and not make:
+        _refuse_missing(url)
     app = load_app(name) if name else _app_of_url(url)
     try:
         yield kept(app)
@@ -113,7 +119,17 @@ def load_module(name: str) -> ModuleType:
         raise ConfigurationError(_import_fault(name, error)) from error
 
 
-def _app_of_url(url: str | None) -> Tidemill:
+def _refuse_missing(url: str) -> None:
+    from tidemill.adapters.sqlite_files import SCHEME, path_of
+
+    if url.startswith(SCHEME) and not (path := path_of(url)).exists():
+        raise SchemaError(
+            f"There is no database {path}. Check the path, or make it with "
+            f"`tidemill migrate --store {url}`."
+        )
+
+
+def _app_of_url(url: str) -> Tidemill:
     from tidemill.app import Tidemill
 
     return Tidemill(url)

@@ -27,6 +27,7 @@ from tidemill.cli.source import kept, load_app, load_module, store_option
     type=click.IntRange(min=1),
     default=20,
     show_default=True,
+    metavar="N",
     help="The most attempts that run at once.",
 )
 @click.option(
@@ -84,20 +85,17 @@ def worker(
     grace period, and are then cancelled and their jobs given back at no cost. A second signal ends
     the wait at once. The log goes to stderr.
     """
+    import asyncio
+
     from tidemill.cli.log_lines import write_log
 
     write_log(log_level, as_json=as_json)
     app = load_app(app_name)
-    app.load_imports()
     for module in modules:
         load_module(module)
     if store_url is not None:
         app.configure(store_url)
-    kept(app)
-    _run(app, settings)
-
-
-def _run(app: Any, settings: dict[str, Any]) -> None:
-    import asyncio
-
-    asyncio.run(app.worker(**settings).run())
+    try:
+        asyncio.run(kept(app).worker(**settings).run())
+    finally:
+        app.close()

@@ -36,10 +36,11 @@ def resolve_annotation(function: Callable[..., Any], annotation: object, where: 
         try:
             return _evaluate(annotation, plain.__globals__, names)
         except NameError as error:
-            found = _checked_import(plain.__module__, error.name)
-            if found is None or error.name in names:
+            missing = str(error.name)
+            found = _checked_import(plain.__module__, missing)
+            if found is None or missing in names:
                 raise _unresolved(annotation, where, error) from error
-            names |= {error.name: _loaded(found, annotation, where)}
+            names[missing] = _loaded(found, annotation, where)
         except Exception as error:
             raise _unresolved(annotation, where, error) from error
 

@@ -43,8 +43,9 @@ class Strict:
 class Weighted:
     """Smooth weighted round robin: each slot goes to the queue with the highest credit.
 
-    Deterministic: the same weights and the same calls give the same shares. Over any run of calls
-    a queue's part differs from its weight's by less than one turn of the wheel.
+    Deterministic: the same weights and the same calls give the same shares, however the slots are
+    cut into calls. After every whole turn of the wheel (as many slots as the weights add up to)
+    each queue has had exactly its weight, and in between none is ahead of its part by a slot.
     """
 
     weights: Mapping[str, int]

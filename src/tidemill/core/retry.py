@@ -10,6 +10,8 @@ from tidemill.values.ids import Attempt, JobId
 from tidemill.values.retry import Backoff, Retry
 
 _NOTHING = timedelta(0)
+_LONGEST = timedelta(days=36_525).total_seconds()
+"""A century: no wait is longer, whatever the policy's cap, so that none leaves the calendar."""
 
 
 def backoff(retry: Retry, tries: int, job_id: JobId, attempt: Attempt) -> timedelta:
@@ -20,7 +22,7 @@ def backoff(retry: Retry, tries: int, job_id: JobId, attempt: Attempt) -> timede
     """
     base = min(_base(retry, tries), retry.cap)
     spread = 1 + retry.jitter * _share(job_id, attempt)
-    return timedelta(seconds=base.total_seconds() * spread)
+    return timedelta(seconds=min(base.total_seconds() * spread, _LONGEST))
 
 
 def _base(retry: Retry, tries: int) -> timedelta:
@@ -39,7 +41,7 @@ def _base(retry: Retry, tries: int) -> timedelta:
 
 def _grown(retry: Retry, tries: int) -> timedelta:
     seconds = retry.delays[0].total_seconds()
-    cap = retry.cap.total_seconds()
+    cap = min(retry.cap.total_seconds(), _LONGEST)
     for _ in range(tries - 1):
         if seconds >= cap or seconds == 0:
             break

@@ -18,21 +18,14 @@ def storable(outcome: Outcome, bounds: Bounds) -> Outcome:
     Error text is escaped and cut with a note; so are tags, and those over their number are left
     out. An output over its bound makes the attempt a failed one with that reason.
     """
-    size = len(outcome.output) if outcome.output is not None else 0
-    if size > bounds.output_bytes:
-        message = (
-            f"The handler returned an output of {size:,} bytes, over the bound of "
-            f"{bounds.output_bytes:,} bytes; it was not stored."
-        )
-        error = ErrorInfo(OUTPUT_TOO_LARGE, message)
-        return replace(outcome, verdict=Verdict.FAILED, output=None, error=error, tags=frozenset())
-    if outcome.error is None and not outcome.tags and outcome.cause is None:
-        return outcome
+    fitting = _fitting(outcome, bounds)
+    if fitting.error is None and not fitting.tags and fitting.cause is None:
+        return fitting
     return replace(
-        outcome,
-        error=outcome.error and _storable_error(outcome.error, bounds),
-        tags=_storable_tags(outcome.tags, bounds),
-        cause=outcome.cause and storable_text(outcome.cause, bounds.name_bytes),
+        fitting,
+        error=fitting.error and _storable_error(fitting.error, bounds),
+        tags=_storable_tags(fitting.tags, bounds),
+        cause=fitting.cause and storable_text(fitting.cause, bounds.name_bytes),
     )
 
 
@@ -56,6 +49,18 @@ def storable_text(text: str, limit: int) -> str:
     note = f" … [cut: {len(clean):,} bytes]".encode()
     kept = clean[: max(limit - len(note), 0)]
     return (kept + note)[:limit].decode("utf-8", "ignore")
+
+
+def _fitting(outcome: Outcome, bounds: Bounds) -> Outcome:
+    size = len(outcome.output) if outcome.output is not None else 0
+    if size <= bounds.output_bytes:
+        return outcome
+    message = (
+        f"The handler returned an output of {size:,} bytes, over the bound of "
+        f"{bounds.output_bytes:,} bytes; it was not stored."
+    )
+    error = ErrorInfo(OUTPUT_TOO_LARGE, message)
+    return replace(outcome, verdict=Verdict.FAILED, output=None, error=error, tags=frozenset())
 
 
 def _storable_tags(tags: frozenset[Tag], bounds: Bounds) -> frozenset[Tag]:

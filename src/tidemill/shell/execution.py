@@ -78,6 +78,16 @@ class Executor:
             self._start_thread(definition, job, execution, report)
         return execution
 
+    @property
+    def unfinished(self) -> int:
+        """Coroutines that have not ended. A loop that is closed in order waits for them."""
+        return len(self._tasks)
+
+    async def wait(self, timeout: float) -> None:
+        """Wait for the coroutines to end, at most `timeout` seconds."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=timeout)
+
     def _start_coroutine(
         self,
         definition: JobDefinition | None,

@@ -51,17 +51,23 @@ class Worker:
         """
         self._store = store
         self._definitions = definitions
-        self._context_factory = context_factory
         self._settings = settings
         self._clock = clock
         self._policy = policy_for(settings.queues)
         self._threads = DaemonThreads(settings.concurrency, "tidemill-handler")
         self._heart = self._make_heart()
+        self._store_time = StoreTime(clock)
+        self._executor = Executor(definitions, context_factory, self._store_time.now, self._threads)
         self._pump: Pump | None = None
         self._unwatch: Callable[[], None] | None = None
         self._heart_ended: asyncio.Future[None] | None = None
         self._hurried = False
         self._closed = False
+
+    @property
+    def unfinished(self) -> int:
+        """Coroutine handlers that have not ended; after `wait`, those that ignored their stop."""
+        return self._executor.unfinished
 
     async def start(self) -> None:
         """Resolve every job's annotations, then register and claim.
@@ -204,13 +210,11 @@ class Worker:
 
     def _make_pump(self) -> Pump:
         settings = self._settings
-        store_time = StoreTime(self._clock)
         calls = StoreCalls(
-            self._store, settings.lease, settings.delivery_timeout, self._clock, store_time
+            self._store, settings.lease, settings.delivery_timeout, self._clock, self._store_time
         )
-        executor = Executor(self._definitions, self._context_factory, store_time.now, self._threads)
         node = Node(settings.node_options(self._definitions.wire_names()), self._policy)
-        return Pump(Parts(node, calls, executor, self._heart, self._clock))
+        return Pump(Parts(node, calls, self._executor, self._heart, self._clock))
 
     async def _close(self, pump: Pump) -> None:
         timeout = self._settings.delivery_timeout.total_seconds()
@@ -222,6 +226,8 @@ class Worker:
         await pump.close(timeout)
         assert self._heart_ended is not None, "started without a heart"
         await asyncio.wait({self._heart_ended}, timeout=timeout)
+        if pump.drained.exception() is not None:  # its handlers were told to stop only just now
+            await self._executor.wait(self._settings.patience.total_seconds())
         if self._heart_ended.done():
             self._heart.join()
         elif not self._closed:

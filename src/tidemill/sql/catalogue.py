@@ -125,11 +125,13 @@ def load(dialect: Dialect) -> dict[str, str]:
 
 
 def fill(text: str, fragments: Mapping[str, str]) -> str:
-    """Put the dialect's words for `{{fragments}}`, which may name others, and drop comments."""
-    bare = _COMMENT.sub("", text)
-    while _FRAGMENT.search(bare):
-        bare = _FRAGMENT.sub(lambda match: fragments[match[1]], bare)
-    return " ".join(bare.split())
+    """Put the dialect's words for `{{fragments}}`, and drop comments."""
+    return " ".join(_COMMENT.sub("", substitute(text, fragments)).split())
+
+
+def substitute(text: str, fragments: Mapping[str, str]) -> str:
+    """Put the dialect's words for `{{fragments}}`."""
+    return _FRAGMENT.sub(lambda match: fragments[match[1]], text)
 
 
 def _read(folder: Traversable) -> dict[str, str]:

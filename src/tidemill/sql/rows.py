@@ -134,7 +134,8 @@ def running_pairs(dialect: Dialect, rows: Sequence[Row]) -> tuple[RunningPair, .
 
 def lease_is_live(dialect: Dialect, row: Row, now: datetime) -> bool:
     """Whether a workers row holds a live lease: dead at its expiry instant (clause C5)."""
-    return row["lapsed_at"] is None and now < dialect.instant(row["lease_expires_at"])
+    ended = row["lapsed_at"] is not None or row["deregistered_at"] is not None
+    return not ended and now < dialect.instant(row["lease_expires_at"])
 
 
 def worker_info(dialect: Dialect, row: Row) -> WorkerInfo:

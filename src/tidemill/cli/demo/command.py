@@ -24,20 +24,21 @@ _FEWEST_WORKERS = 2
     "--files",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Verify only N of the files, slowed down so that the faults still find work. "
-    f"[default: all of them, and at least {FEWEST_FILES:,}]",
+    show_default=f"all of them, and at least {FEWEST_FILES:,}",
+    help="Verify only N of the files, slowed down so that the faults still find work.",
 )
 @click.option(
     "--workers",
     type=click.IntRange(min=1),
     default=2,
     show_default=True,
+    metavar="N",
     help="Worker processes to start with.",
 )
 @click.option("--no-faults", is_flag=True, help="Kill and pause nobody.")
 @click.option("--keep", is_flag=True, help="Keep the database, the journal and the workers' logs.")
 def demo(*, files: int | None, workers: int, no_faults: bool, keep: bool) -> None:
-    """Show that nothing is lost and nothing recorded twice, on your own files.
+    """Kill workers under load, and prove that no job is lost.
 
     One job for each file that the packages installed beside Tidemill list with a hash: it verifies
     the file's SHA-256. Worker processes share one SQLite file with a lease of 3 s. At 40 % of the

@@ -28,6 +28,7 @@ class Phase(Enum):
     KILLED = auto()
     PAUSED = auto()
     RESUMED = auto()
+    REJOINED = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,17 @@ class Faults:
     @property
     def over(self) -> bool:
         """Whether every fault was made and has passed."""
-        return self.phase is Phase.RESUMED
+        return self.phase is Phase.REJOINED
+
+    @property
+    def missed(self) -> bool:
+        """Whether a fault was not made yet: with no job left, it never will be."""
+        return self.phase in {Phase.WHOLE, Phase.KILLED}
+
+    @property
+    def hits(self) -> list[Hit]:
+        """The faults made so far."""
+        return [hit for hit in (self.killed, self.paused) if hit is not None]
 
     def look(self, share: float) -> None:
         """Do what is due when this share of the jobs has succeeded."""
@@ -65,6 +76,8 @@ class Faults:
                 self._pause(self._fleet.workers[1])
             case Phase.PAUSED:
                 self._resume(self._fleet.workers[1])
+            case Phase.RESUMED:
+                self._see_again(self._fleet.workers[1])
             case _:
                 pass
 
@@ -105,6 +118,13 @@ class Faults:
             f"Worker {worker.number} resumed (SIGCONT): its lease is gone, its jobs were given to "
             "others, and whatever it still reports is stale."
         )
+
+    def _see_again(self, worker: WorkerProcess) -> None:
+        assert self.paused is not None
+        record = self._tables.worker_of(worker.pid)
+        if record is not None and record.live and record.id != self.paused.worker:
+            self.phase = Phase.REJOINED
+            self._say(f"Worker {worker.number} found out, and registered anew.")
 
     def _catch(self, worker: WorkerProcess) -> Hit | None:
         worker.pause()

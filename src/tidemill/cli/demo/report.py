@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tidemill.cli.demo.books import Totals
-from tidemill.cli.demo.run import Ran
+from tidemill.cli.demo.run import LEASE_SECONDS, Ran
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+LONGEST_RECOVERY_SECONDS = 3 * LEASE_SECONDS
 _SHOWN = 10
 _MEGA = 1_000_000
 
@@ -31,6 +33,7 @@ def show_table(out: Console, ran: Ran) -> None:
 def faults_of(ran: Ran) -> list[str]:
     """Every reason not to believe the run, in sentences; none when the books balance."""
     faults = list(ran.audit.faults)
+    faults += _recovery_faults(ran)
     if any(ran.exit_codes):
         codes = ", ".join(map(str, ran.exit_codes))
         faults.append(f"The workers were told to stop and should all exit with 0, not {codes}.")
@@ -39,6 +42,21 @@ def faults_of(ran: Ran) -> list[str]:
         for path in ran.audit.mismatched
     ]
     return faults
+
+
+def _recovery_faults(ran: Ran) -> Iterator[str]:
+    for hit in ran.hits:
+        lapses = [lapse for lapse in ran.audit.lapsed if lapse.worker == hit.worker]
+        if len(lapses) != hit.attempts:
+            yield (
+                f"Worker {hit.number} was hit with {hit.attempts} attempts running, and "
+                f"{len(lapses)} of its attempts are recorded as lapsed."
+            )
+    if ran.recovery_seconds is not None and ran.recovery_seconds > LONGEST_RECOVERY_SECONDS:
+        yield (
+            f"The jobs of the killed worker were given back after {ran.recovery_seconds:.1f} s; "
+            f"with a lease of {LEASE_SECONDS:g} s, {LONGEST_RECOVERY_SECONDS:g} s are too long."
+        )
 
 
 def closing(ran: Ran) -> str:
@@ -71,14 +89,18 @@ def _rows(ran: Ran) -> list[tuple[str, str]]:
 
 
 def _counts(totals: Totals) -> list[tuple[str, int]]:
-    return [
+    counts = [
         ("jobs", totals.jobs),
         ("succeeded", totals.succeeded),
         ("files that differ from their RECORD", totals.mismatches),
         ("attempts", totals.attempts),
         ("attempts that lapsed with their worker", totals.lapses),
-        ("attempts given back at a shutdown", totals.released),
         ("bodies that began (from the journal)", totals.bodies),
         ("jobs whose body ran twice or more", totals.ran_twice),
         ("stale reports rejected", totals.stale),
     ]
+    if totals.released:
+        counts.insert(-3, ("attempts given back at a shutdown", totals.released))
+    if totals.failed:
+        counts.insert(-3, ("attempts that failed", totals.failed))
+    return counts

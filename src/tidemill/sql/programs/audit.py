@@ -37,16 +37,14 @@ def answer_before(action: Action) -> Program[tuple[ActionResult, ...] | None]:
     return _answers.decode(rows[0]["answer"])
 
 
-def record_action(
-    action: Action, actor: str, now: datetime, results: Sequence[ActionResult]
-) -> Program[None]:
+def record_action(action: Action, now: datetime, results: Sequence[ActionResult]) -> Program[None]:
     """Leave the audit row, in the action's own transaction."""
     yield Statement(
         "insert_action",
         {
             "action": action.action,
             "kind": _KINDS[type(action)],
-            "actor": actor,
+            "actor": action.actor,
             "at": now,
             "answer": msgspec.json.encode(results).decode(),
         },

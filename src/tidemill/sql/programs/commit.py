@@ -8,12 +8,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from tidemill.core.fence import Reporter, answer
+from tidemill.core.instants import after
 from tidemill.core.storable import storable
 from tidemill.core.transitions import By, check
 from tidemill.core.verdicts import Resolution, Standing, resolve
 from tidemill.sql.codes import verdict_of
 from tidemill.sql.program import Batch, Program, Row, Statement
-from tidemill.sql.programs.env import Env, chunks, later, select_each
+from tidemill.sql.programs.env import Env, chunks, select_each
 from tidemill.sql.rows import holder, job_id, standing
 from tidemill.values.ids import Attempt, JobId, WorkerId
 from tidemill.values.jobs import Holder
@@ -98,7 +99,7 @@ def apply(
     succeeded = resolution.state is JobState.SUCCEEDED
     due_at: object = seen.row["due_at"]
     if resolution.delay is not None:
-        due_at = later(now, resolution.delay)
+        due_at = after(now, resolution.delay)
     writes.ends.append(
         {
             "id": outcome.job_id,

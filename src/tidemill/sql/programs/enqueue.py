@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from tidemill.core.admission import admit, content_digest
-from tidemill.core.instants import expiry
+from tidemill.core.instants import after, expiry
 from tidemill.core.transitions import By, check
 from tidemill.errors import JobIdConflict
 from tidemill.sql.codes import state_of
 from tidemill.sql.program import Batch, Program, Statement
-from tidemill.sql.programs.env import Env, chunks, later, read_clock, select_each
+from tidemill.sql.programs.env import Env, chunks, read_clock, select_each
 from tidemill.sql.retry import encode_retry
 from tidemill.sql.rows import NO_TENANT, job_id
 from tidemill.store.enqueue import Enqueue
@@ -62,7 +62,7 @@ def insert_ready(job: NewJob, now: datetime) -> Program[None]:
 
 def due_instant(job: NewJob, now: datetime) -> datetime:
     if job.delay is not None:
-        return later(now, job.delay)
+        return after(now, job.delay)
     return now if job.due_at is None else job.due_at
 
 

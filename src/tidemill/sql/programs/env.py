@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Final, TypeVar
 
 from tidemill.sql.dialects.dialect import Dialect
@@ -21,8 +21,6 @@ once the write lock is granted (clause A1)."""
 
 CHUNK: Final = 1_000
 """The longest list in one statement."""
-
-LAST_INSTANT: Final = datetime(9999, 12, 31, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +55,3 @@ def select_each(name: str, ids: Sequence[JobId]) -> Program[list[Row]]:
 def chunks(values: Sequence[T]) -> Iterator[Sequence[T]]:
     for start in range(0, len(values), CHUNK):
         yield values[start : start + CHUNK]
-
-
-def later(now: datetime, wait: timedelta) -> datetime:
-    """The instant after a wait; a wait longer than the calendar ends with it."""
-    return LAST_INSTANT if wait >= LAST_INSTANT - now else now + wait

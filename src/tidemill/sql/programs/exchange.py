@@ -27,11 +27,8 @@ def exchange(operation: Exchange, env: Env) -> Program[Exchanged]:
     running = yield from _running(env, operation)
     claimed: tuple[Claimed, ...] = ()
     next_due: timedelta | None = None
-    if operation.claim is not None:
-        if live:
-            claimed, next_due = yield from claim(env, operation.claim, worker, now)
-        else:
-            next_due = yield from find_next_due(env, queues_of(operation.claim), now)
+    if operation.claim is not None and live:
+        claimed, next_due = yield from claim(env, operation.claim, worker, now)
     if stale:
         yield COMMIT
         yield from record_stale(env, worker, stale, now)
@@ -50,10 +47,10 @@ def glance(operation: Exchange, env: Env) -> Program[Exchanged | None]:
     now = yield from read_clock(env)
     live = yield from read_lease(env, worker, now)
     next_due: timedelta | None = None
-    if operation.claim is not None:
+    if operation.claim is not None and live:
         queues = queues_of(operation.claim)
         next_due = yield from find_next_due(env, queues, now)
-        if live and (next_due == timedelta(0) or (yield from _any_ready(queues))):
+        if next_due == timedelta(0) or (yield from _any_ready(queues)):
             return None
     running = yield from _running(env, operation)
     return Exchanged(worker, now, live, (), (), next_due, running)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import datetime
 
-from tidemill.errors import InvalidValue
-from tidemill.sql.program import Program, Statement
-from tidemill.sql.programs.env import Env, chunks, later, read_clock, read_lease
+from tidemill.core.instants import after
+from tidemill.errors import WorkerIdUsed
+from tidemill.sql.program import Program, Row, Statement
+from tidemill.sql.programs.env import Env, chunks, read_clock, read_lease
 from tidemill.sql.programs.exchange import list_running
 from tidemill.sql.rows import job_id, lease_is_live, worker_info, write_names
 from tidemill.store.lease import Beat, Deregister, Register
-from tidemill.values.ids import WorkerId
 from tidemill.values.leases import BeatReply, Registered
 from tidemill.values.workers import WorkerInfo
 
@@ -23,32 +23,35 @@ def register(operation: Register, env: Env) -> Program[Registered]:
     """Make a worker known, and release what waited for somebody who knows its name."""
     info = operation.info
     now = yield from read_clock(env)
+    expires_at = after(now, operation.lease)
     rows = yield Statement("worker", {"worker": info.id})
     if rows:
-        same = worker_info(env.dialect, rows[0]) == info
-        if same and lease_is_live(env.dialect, rows[0], now):
-            return Registered(info.id, now)
-        raise _used(info.id)
-    yield Statement("insert_worker", _row(info, now, later(now, operation.lease)))
+        _require_repeat(env, rows[0], info, now)
+        yield Statement("renew_lease", {"worker": info.id, "expires_at": expires_at})
+    else:
+        yield Statement("insert_worker", _row(info, now, expires_at))
     yield from unhold(env, info.wire_names, UNHELD_AT_ONCE)
     return Registered(info.id, now)
 
 
 def beat(operation: Beat, env: Env) -> Program[BeatReply]:
-    """Renew a live lease; a dead one stays dead."""
+    """Renew a live lease; a dead one stays dead, and is marked, whatever the clock does later."""
     worker = operation.worker
     now = yield from read_clock(env)
     live = yield from read_lease(env, worker, now)
-    if live:
-        expires_at = later(now, operation.lease)
-        yield Statement("renew_lease", {"worker": worker, "expires_at": expires_at})
+    if not live:
+        yield Statement("note_lapse", {"worker": worker, "now": now})
+        return BeatReply(worker, now, live=False)
+    expires_at = after(now, operation.lease)
+    yield Statement("renew_lease", {"worker": worker, "expires_at": expires_at})
     running = yield from list_running(env, worker)
-    return BeatReply(worker, now, live, running)
+    return BeatReply(worker, now, live=True, running=running)
 
 
-def deregister(operation: Deregister, _env: Env) -> Program[None]:
-    """Forget a worker."""
-    yield Statement("delete_worker", {"worker": operation.worker})
+def deregister(operation: Deregister, env: Env) -> Program[None]:
+    """End a worker in order."""
+    now = yield from read_clock(env)
+    yield Statement("end_worker", {"worker": operation.worker, "now": now})
 
 
 def unhold(env: Env, names: Collection[str], limit: int) -> Program[int]:
@@ -79,8 +82,14 @@ def _row(info: WorkerInfo, now: datetime, expires_at: datetime) -> dict[str, obj
     }
 
 
-def _used(worker: WorkerId) -> InvalidValue:
-    return InvalidValue(
-        f"Worker id {worker} was registered before; nothing was written. "
-        "A worker id is fresh for every start and after every lapse."
-    )
+def _require_repeat(env: Env, there: Row, info: WorkerInfo, now: datetime) -> None:
+    if there["deregistered_at"] is not None:
+        why = "it was deregistered"
+    elif not lease_is_live(env.dialect, there, now):
+        why = "its lease lapsed"
+    elif worker_info(env.dialect, there) != info:
+        why = "a worker that presents itself otherwise has it"
+    else:
+        return
+    message = f"Worker id {info.id} was used before: {why}. Register with a fresh id."
+    raise WorkerIdUsed(message)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from tidemill.core.storable import storable_text
+from tidemill.core.admission import admit, admit_actor
 from tidemill.core.transitions import By, check
 from tidemill.errors import JobIdConflict
 from tidemill.sql.codes import state_of
@@ -32,7 +32,6 @@ class Asked:
     state: JobState
     tenant: str
     key: str | None
-    cause: str | None
     cancel_requested: str | None
 
 
@@ -66,9 +65,9 @@ def rerun(operation: Rerun, env: Env) -> Program[ActionResult]:
     before = yield from answer_before(operation)
     if before is not None:
         return before[0]
+    admit_actor(operation.actor, env.bounds)
     result = yield from _rerun(operation, env, now)
-    actor = _actor(operation, env)
-    yield from record_action(operation, actor, now, (result,))
+    yield from record_action(operation, now, (result,))
     return result
 
 
@@ -78,7 +77,8 @@ def _on_each(operation: _Bulk, env: Env, act: Act) -> Program[tuple[ActionResult
     before = yield from answer_before(operation)
     if before is not None:
         return before
-    acting = Acting(env, _actor(operation, env), now)
+    admit_actor(operation.actor, env.bounds)
+    acting = Acting(env, operation.actor, now)
     rows = yield from select_each("asked_jobs", operation.job_ids)
     asked = {each.id: each for each in (_asked(env, row) for row in rows)}
     results: list[ActionResult] = []
@@ -92,7 +92,7 @@ def _on_each(operation: _Bulk, env: Env, act: Act) -> Program[tuple[ActionResult
             again = yield from select_each("asked_jobs", (named,))
             asked[named] = _asked(env, again[0])
         results.append(result)
-    yield from record_action(operation, acting.actor, now, results)
+    yield from record_action(operation, now, results)
     return tuple(results)
 
 
@@ -117,9 +117,6 @@ def _requeue_one(acting: Acting, job: Asked) -> Program[ActionResult]:
         for holder, _state in holders.values():
             return _result(job, Effect.KEY_HELD, other=holder)
     state = check(job.state, JobState.READY, By.REQUEUE)
-    if job.cause == causes.EXPIRED:
-        # Left in place, the expiry would cancel it again before anyone could run it.
-        yield Statement("forget_expiry", {"id": job.id})
     yield Statement("requeue_job", {"id": job.id, "now": acting.now})
     return _result(job, Effect.DONE, state)
 
@@ -148,6 +145,7 @@ def _rerun(operation: Rerun, env: Env, now: datetime) -> Program[ActionResult]:
         raise JobIdConflict(message)
     tags = yield Statement("job_tags", {"id": original.id})
     copy = _copy(original, operation.new_id, rows[0]["payload"], tags)
+    admit(copy, env.bounds)
     yield from insert_ready(copy, now)
     return ActionResult(job_id=original.id, effect=Effect.DONE, state=original.state, other=copy.id)
 
@@ -175,13 +173,8 @@ def _asked(env: Env, row: Row) -> Asked:
         state_of(row["state"]),
         row["tenant"] or NO_TENANT,
         row["idempotency_key"],
-        row["cause"],
         row["cancel_requested"],
     )
-
-
-def _actor(operation: _Bulk | Rerun, env: Env) -> str:
-    return storable_text(operation.actor, env.bounds.name_bytes)
 
 
 def _result(

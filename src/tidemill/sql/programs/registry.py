@@ -56,11 +56,6 @@ def writes(operation: Operation[object]) -> bool:
     return type(operation) in WRITES
 
 
-def has_glance(operation: Operation[object]) -> bool:
-    """Whether a glance may spare an operation the write lock."""
-    return type(operation) in GLANCES
-
-
 def program_for(operation: Operation[R], env: Env) -> Program[R]:
     """The program that performs an operation."""
     kind = type(operation)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import logging
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from threading import Lock
 from typing import TypeVar, cast
@@ -11,6 +12,8 @@ from tidemill.store.contract import Capabilities, Clock, Operation, SyncChannel
 from tidemill.store.memory.performers import PERFORMERS
 from tidemill.store.memory.tables import Tables, Work
 from tidemill.values.bounds import DEFAULT_BOUNDS, Bounds
+
+_log = logging.getLogger("tidemill.store")
 
 R = TypeVar("R")
 
@@ -45,18 +48,21 @@ class MemoryStore:
         return self.perform_sync(operation)
 
     def perform_sync(self, operation: Operation[R]) -> R:
-        performer = PERFORMERS[type(operation)]
+        performer = PERFORMERS.get(type(operation))
+        if performer is None:
+            message = f"{type(operation).__name__} is no operation of the storage contract."
+            raise TypeError(message)
         with self._lock:
-            self._tables.readied = False
+            self._tables.hinted = False
             work = Work(self._tables, self._bounds, self._clock())
             answer = cast("R", performer(work, operation))
-            wakes = tuple(self._watchers.values()) if self._tables.readied else ()
+            wakes = tuple(self._watchers.values()) if self._tables.hinted else ()
         for wake in wakes:
-            wake()
+            _give(wake)
         return answer
 
     @contextmanager
-    def dedicated(self) -> Iterator[SyncChannel]:
+    def dedicated(self) -> Generator[SyncChannel]:
         yield _Channel(self)
 
     def watch(self, wake: Callable[[], None]) -> Callable[[], None]:
@@ -78,6 +84,14 @@ class MemoryStore:
 
     def close(self) -> None:
         """Nothing was opened."""
+
+
+def _give(wake: Callable[[], None]) -> None:
+    """Give a hint. A wake that raises is logged: what was committed stays committed."""
+    try:
+        wake()
+    except Exception:  # noqa: BLE001 - it is the watcher's, whatever it is
+        _log.exception("A wake-up hint was not taken.")
 
 
 class _Channel:

@@ -6,7 +6,7 @@ exception anywhere in a transaction restores what was there before it began.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,6 +21,8 @@ from tidemill.values.bounds import Bounds
 from tidemill.values.ids import ActionId, JobId, WorkerId
 from tidemill.values.jobs import AttemptRecord
 from tidemill.values.states import JobState
+
+_WAITING = frozenset({JobState.READY, JobState.SCHEDULED})
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -41,21 +43,21 @@ class Tables:
         self.running = Index(indexes.running)
         self.expiring = Index(indexes.expiring)
         self.keyed = Index(indexes.keyed)
-        self.readied = False
-        """Whether a commit made something ready since this was last set to False."""
+        self.hinted = False
+        """Whether a commit left work, now or later, since this was last set to False."""
         self._attempts: dict[JobId, tuple[AttemptRecord, ...]] = {}
         self._undo: list[Callable[[], object]] = []
 
     @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self) -> Generator[None]:
         """Keep what the block writes, or none of it if it raises."""
-        readied = self.readied
+        hinted = self.hinted
         try:
             yield
         except BaseException:
             while self._undo:
                 self._undo.pop()()
-            self.readied = readied
+            self.hinted = hinted
             raise
         finally:
             self._undo.clear()
@@ -71,8 +73,8 @@ class Tables:
         """
         before = self.jobs.get(row.record.id)
         _require_edge(before, row)
-        if row.record.state is JobState.READY and row.record.held is None:
-            self.readied = True
+        if row.record.state in _WAITING and row.record.held is None:
+            self.hinted = True
         self._undo.append(lambda: self._swap(row, before))
         self._swap(before, row)
 

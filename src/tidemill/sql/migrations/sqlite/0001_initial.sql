@@ -3,6 +3,10 @@
 -- One row of jobs is one job, and the only truth about it. Ids are 16 bytes whose order is the order
 -- of creation; instants are microseconds since 1970 UTC, durations microseconds, states and verdicts
 -- are the codes of sql/codes.py. What is large stands last, so that lists need not read past it.
+--
+-- With a rowid, by measurement (claim and commit in batches of 100, one connection): 25 to 29 k jobs/s
+-- with small payloads either way, 11.5 k/s against 10.2 k/s WITHOUT ROWID with payloads of 2 KB, where
+-- the file grows by an eighth more. A tree of short keys beside whole rows wins as payloads grow.
 CREATE TABLE {{jobs}} (
     id BLOB NOT NULL PRIMARY KEY,
     wire_name TEXT NOT NULL,
@@ -63,7 +67,9 @@ CREATE TABLE {{workers}} (
     slots INTEGER NOT NULL,
     started_at INTEGER NOT NULL,
     lease_expires_at INTEGER NOT NULL,
-    lapsed_at INTEGER
+    lapsed_at INTEGER,
+    -- The row stays, so that the id is never used again.
+    deregistered_at INTEGER
 ) WITHOUT ROWID;
 
 -- How attempts ended that did not succeed, and reports that came too late (stale = 1).

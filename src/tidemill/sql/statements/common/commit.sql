@@ -1,6 +1,6 @@
 -- name: finish_plain
 -- The fence and the write in one: what it does not return was not written, and is looked at.
-UPDATE {{jobs}} SET state = {{succeeded}}, finished_at = :now
+UPDATE {{jobs}} SET state = {{succeeded}}, finished_at = :now, cancel_requested = NULL
 WHERE id IN (:ids*) AND state = {{running}} AND worker_id = :worker AND attempt = :attempt
 RETURNING id
 
@@ -16,7 +16,8 @@ WHERE job_id = :job_id AND stale = 0 AND attempt = :attempt AND worker_id = :wor
 -- name: end_attempt
 UPDATE {{jobs}}
 SET state = :state, worker_id = :worker, due_at = :due_at, cause = :cause, finished_at = :finished_at,
-    failures = failures + :failed, lapses = lapses + :lapsed, output = :output
+    failures = failures + :failed, lapses = lapses + :lapsed, output = :output,
+    cancel_requested = NULL
 WHERE id = :id
 
 -- name: insert_attempt

@@ -1,8 +1,9 @@
 -- name: worker_lease
-SELECT lease_expires_at, lapsed_at FROM {{workers}} WHERE id = :worker
+SELECT lease_expires_at, lapsed_at, deregistered_at FROM {{workers}} WHERE id = :worker
 
 -- name: worker
-SELECT id, host, pid, version, queues, wire_names, slots, started_at, lease_expires_at, lapsed_at
+SELECT id, host, pid, version, queues, wire_names, slots, started_at, lease_expires_at, lapsed_at,
+    deregistered_at
 FROM {{workers}} WHERE id = :worker
 
 -- name: insert_worker
@@ -10,8 +11,8 @@ INSERT INTO {{workers}} (
     id, host, pid, version, queues, wire_names, slots, started_at, lease_expires_at
 ) VALUES (:id, :host, :pid, :version, :queues, :wire_names, :slots, :now, :expires_at)
 
--- name: delete_worker
-DELETE FROM {{workers}} WHERE id = :worker
+-- name: end_worker
+UPDATE {{workers}} SET deregistered_at = :now WHERE id = :worker AND deregistered_at IS NULL
 
 -- name: renew_lease
 UPDATE {{workers}} SET lease_expires_at = :expires_at WHERE id = :worker
@@ -19,3 +20,7 @@ UPDATE {{workers}} SET lease_expires_at = :expires_at WHERE id = :worker
 -- name: running_jobs
 SELECT id, attempt, cancel_requested FROM {{jobs}}
 WHERE state = {{running}} AND worker_id = :worker ORDER BY id
+
+-- name: note_lapse
+UPDATE {{workers}} SET lapsed_at = :now
+WHERE id = :worker AND lapsed_at IS NULL AND deregistered_at IS NULL

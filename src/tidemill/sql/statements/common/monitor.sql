@@ -29,6 +29,6 @@ SELECT queue, state, count(*) AS n FROM {{jobs}} GROUP BY queue, state ORDER BY 
 
 -- name: workers
 SELECT w.id, w.host, w.pid, w.version, w.queues, w.wire_names, w.slots, w.started_at, w.lease_expires_at,
-    w.lapsed_at,
+    w.lapsed_at, w.deregistered_at,
     (SELECT count(*) FROM {{jobs}} AS j WHERE j.state = {{running}} AND j.worker_id = w.id) AS running
-FROM {{workers}} AS w ORDER BY w.started_at, w.id
+FROM {{workers}} AS w WHERE w.deregistered_at IS NULL ORDER BY w.started_at, w.id

@@ -5,7 +5,7 @@ SELECT kind, answer FROM {{audit}} WHERE action_id = :action
 INSERT INTO {{audit}} (action_id, kind, actor, at, answer) VALUES (:action, :kind, :actor, :at, :answer)
 
 -- name: asked_jobs
-SELECT id, state, tenant, idempotency_key, cause, cancel_requested FROM {{jobs}} WHERE id IN (:ids*)
+SELECT id, state, tenant, idempotency_key, cancel_requested FROM {{jobs}} WHERE id IN (:ids*)
 
 -- name: cancel_job
 UPDATE {{jobs}} SET state = {{cancelled}}, held = NULL, cause = :cause, finished_at = :now WHERE id = :id
@@ -15,12 +15,9 @@ UPDATE {{jobs}} SET cancel_requested = :actor WHERE id = :id
 
 -- name: requeue_job
 UPDATE {{jobs}}
-SET state = {{ready}}, held = NULL, due_at = :now, cause = NULL, finished_at = NULL,
-    cancel_requested = NULL, failures_base = failures, lapses_base = lapses
+SET state = {{ready}}, held = NULL, due_at = :now, not_after = NULL, cause = NULL,
+    finished_at = NULL, cancel_requested = NULL, failures_base = failures, lapses_base = lapses
 WHERE id = :id
-
--- name: forget_expiry
-UPDATE {{jobs}} SET not_after = NULL WHERE id = :id
 
 -- name: run_job_now
 UPDATE {{jobs}} SET state = {{ready}}, due_at = :now WHERE id = :id

@@ -1,0 +1,56 @@
+"""The conformance kit: the clauses of the storage contract as facts that run on any store.
+
+Each module is a topic, each of its `test_` functions is a fact: named by the sentence it shows,
+with the clauses it shows first in its docstring. A store passes the kit or is called
+experimental.
+
+To run it on your own store you need pytest and two files. In `conftest.py`::
+
+    import pytest
+    from tidemill.conformance.plugin import *   # the fixtures `store` and `clock`, the summary
+
+    @pytest.fixture
+    def store_factory(tmp_path):
+        def open_store(clock):                  # a VirtualClock: what the store takes for the time
+            store = MyStore(tmp_path / "jobs", clock=clock)
+            store.migrate()
+            return store
+        return open_store
+
+and in `test_conformance.py`, a line for each of `TOPICS`::
+
+    from tidemill.conformance.fence import *
+    from tidemill.conformance.claim import *
+    ...
+
+The factory answers an opened, migrated and empty store each time it is called. Give the fixture
+`params` to run several stores side by side; their names then stand in the test ids, and the run
+ends with a line per store.
+
+Facts about one store at a time and one caller at a time are all that is here: they run on virtual
+time, without sleeping, and in any order.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+TOPICS = (
+    "cancel",
+    "channels",
+    "claim",
+    "enqueue",
+    "fence",
+    "identity_and_time",
+    "lease",
+    "monitor",
+    "operators",
+    "reports",
+    "retries",
+    "states",
+)
+"""The modules that hold facts."""
+
+# pytest explains a failed assertion only in modules that it was told of before their import.
+for _topic in (*TOPICS, "endstates", "scenes"):
+    pytest.register_assert_rewrite(f"{__name__}.{_topic}")

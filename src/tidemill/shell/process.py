@@ -1,0 +1,44 @@
+"""A process that is a worker and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+
+from tidemill.shell.notices import logger
+from tidemill.shell.worker import Worker
+
+
+def run_process(worker: Worker) -> None:
+    """Run the worker on an event loop of its own until it has drained.
+
+    A loop that is closed in order waits for every coroutine, so one handler that ignores its
+    cancellation would keep the process for ever. Its job was given back to the store (clause G3),
+    so the process ends with it: at once, without running exit functions.
+
+    Raises:
+        Exception: whatever `Worker.run` raises.
+    """
+    status = 1
+    runner = asyncio.Runner()
+    try:
+        runner.run(worker.run())
+        status = 0
+    finally:
+        if worker.unfinished:
+            _leave(worker.unfinished, status)
+        runner.close()
+
+
+def _leave(unfinished: int, status: int) -> None:
+    logger.error(
+        "%d handlers ignore that they were asked to stop; they end with this process.",
+        unfinished,
+        exc_info=status != 0,
+    )
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)

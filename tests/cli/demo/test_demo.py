@@ -1,0 +1,125 @@
+"""The demonstration, end to end: real processes, a real kill, a real pause, and its refusals."""
+
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tidemill.cli.demo import fleet, records
+from tidemill.cli.demo.faults import Faults
+from tidemill.cli.demo.journal import read_journal
+from tidemill.cli.demo.run import DemoFailed, nothing_left
+
+FILES = 300
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory):
+    """One whole run, with its directory kept."""
+    folder = tmp_path_factory.mktemp("demo")
+    return subprocess.run(
+        [sys.executable, "-m", "tidemill", "demo", "--files", str(FILES), "--keep"],
+        env={**os.environ, "TMPDIR": str(folder)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def kept(ran):
+    """The directory that the run has named."""
+    return Path(re.search(r"are kept in (.+)", ran.stdout)[1])
+
+
+def number_beside(text, name):
+    """The number that the table shows beside a name."""
+    return int(re.search(rf"{name}\W+([\d,]+)", text)[1].replace(",", ""))
+
+
+def test_the_run_ends_well_and_says_so(ran):
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert ran.stderr == ""
+    assert (
+        f"The books balance: {FILES} files in the RECORDs, {FILES} jobs, "
+        "each with exactly one recorded success." in ran.stdout
+    )
+
+
+def test_it_tells_each_fault_as_it_is_made(ran):
+    story = [
+        "2 worker processes started",
+        f"{FILES} jobs enqueued",
+        r"Worker 1 killed \(SIGKILL\) with \d+ attempts running; worker 3 started",
+        r"Worker 2 paused \(SIGSTOP\) with \d+ attempts running",
+        r"Worker 2 resumed \(SIGCONT\)",
+        "Worker 2 found out, and registered anew",
+        r"told to stop \(SIGTERM\)",
+    ]
+    assert re.search(".*".join(story), ran.stdout, re.DOTALL), ran.stdout
+
+
+def test_the_faults_really_cost_attempts(ran, kept):
+    lapses = number_beside(ran.stdout, "attempts that lapsed with their worker")
+    with closing(sqlite3.connect(kept / "demo.db")) as db:
+        (attempts,) = db.execute("SELECT sum(attempt) FROM tidemill_jobs").fetchone()
+    assert lapses >= 2
+    assert number_beside(ran.stdout, "attempts") == attempts >= FILES + lapses
+
+
+def test_the_tables_have_each_job_once_and_succeeded(kept):
+    with closing(sqlite3.connect(kept / "demo.db")) as db:
+        states = db.execute("SELECT state, count(*) FROM tidemill_jobs GROUP BY state").fetchall()
+    assert [count for _, count in states] == [FILES]
+
+
+def test_the_journal_knows_every_job_and_three_processes(ran, kept):
+    bodies = read_journal(kept / "journal.txt")
+    per_job = Counter(body.job_id for body in bodies)
+    assert len(per_job) == FILES
+    assert len({body.pid for body in bodies}) == 3
+    twice = number_beside(ran.stdout, "jobs whose body ran twice or more")
+    assert sum(count > 1 for count in per_job.values()) == twice
+
+
+def test_a_file_that_differs_from_its_record_fails_the_run(tidemill, monkeypatch):
+    files = [file for file in records.installed_files() if file.size][:20]
+    files[7] = files[7]._replace(digest="0" * 64)
+    monkeypatch.setattr(records, "installed_files", lambda: files)
+    result = tidemill("demo", "--files", "20", "--no-faults")
+    assert result.exit_code == 1, result.output
+    assert number_beside(result.stdout, "files that differ from their RECORD") == 1
+    assert number_beside(result.stdout, "succeeded") == 20
+    assert f"{files[7].path} is not what its RECORD says" in result.stderr
+
+
+@pytest.mark.parametrize("options", [[], ["--files", "11"]])
+def test_too_few_files_fail_the_run_before_it_starts(tidemill, monkeypatch, options):
+    files = records.installed_files()[:10]
+    monkeypatch.setattr(records, "installed_files", lambda: files)
+    result = tidemill("demo", *options)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "list 10 files with a hash" in result.stderr
+    assert f"needs {'5,000' if not options else '11'}" in result.stderr
+
+
+def test_one_worker_is_too_few_for_two_faults(tidemill):
+    result = tidemill("demo", "--workers", "1")
+    assert result.exit_code == 2
+    assert "--no-faults" in result.stderr
+
+
+def test_a_worker_that_ends_unasked_fails_the_run_with_its_last_words(tidemill, monkeypatch):
+    monkeypatch.setattr(fleet, "APP", "no_such_module:mill")
+    result = tidemill("demo", "--files", "5", "--no-faults")
+    assert result.exit_code == 1
+    assert "Worker 1 ended with code 2" in result.stderr
+    assert "There is no module 'no_such_module'" in result.stderr
+
+
+def test_a_run_that_was_over_before_its_faults_is_no_proof():
+    with pytest.raises(DemoFailed, match="before both faults could be made"):
+        nothing_left(Faults(None, None, print))

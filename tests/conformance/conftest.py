@@ -1,0 +1,33 @@
+"""The stores that the kit runs on here: each is one factory."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tidemill.adapters.sqlite import SqliteStore
+from tidemill.conformance.plugin import *  # noqa: F403 - fixtures and hooks are found by their names
+from tidemill.conformance.plugin import StoreFactory
+from tidemill.store.contract import Store
+from tidemill.store.memory import MemoryStore, VirtualClock
+
+
+def memory(directory: Path) -> StoreFactory:
+    return MemoryStore
+
+
+def sqlite(directory: Path) -> StoreFactory:
+    def opened(clock: VirtualClock) -> Store:
+        store = SqliteStore(directory / "jobs.db", clock=clock)
+        store.migrate()
+        return store
+
+    return opened
+
+
+STORES: dict[str, Callable[[Path], StoreFactory]] = {"memory": memory, "sqlite": sqlite}
+
+
+@pytest.fixture(params=STORES)
+def store_factory(request: pytest.FixtureRequest, tmp_path: Path) -> StoreFactory:
+    return STORES[request.param](tmp_path)

@@ -1,0 +1,155 @@
+"""What a store may be asked to hold, and telling requests apart (clauses A2, F5)."""
+
+from dataclasses import fields, replace
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+
+from tidemill.core.admission import admit, admit_actor, content_digest
+from tidemill.errors import BoundExceeded, InvalidValue, ParentsNotSupported
+from tidemill.values.bounds import DEFAULT_BOUNDS, Bounds
+from tidemill.values.ids import JobId
+from tidemill.values.jobs import NewJob
+from tidemill.values.retry import Retry
+from tidemill.values.tags import Tag
+
+ID = JobId(UUID(int=1))
+JOB = NewJob(id=ID, wire_name="mill.grind")
+SMALL = Bounds(payload_bytes=4, name_bytes=4, key_bytes=4, trace_context_bytes=4, tags_per_job=1)
+FITS = NewJob(
+    id=ID,
+    wire_name="abcd",
+    payload=b"1234",
+    queue="abcd",
+    tenant="abcd",
+    idempotency_key="abcd",
+    trace_context="abcd",
+    tags=frozenset({Tag("abcd", "abcd")}),
+)
+NAIVE = datetime(2030, 1, 1)  # noqa: DTZ001 - what a user forgets
+OTHERWISE = {
+    "wire_name": "other",
+    "payload": b"[]",
+    "queue": "other",
+    "priority": 1,
+    "delay": timedelta(seconds=1),
+    "due_at": datetime(2030, 1, 1, tzinfo=UTC),
+    "not_after": datetime(2030, 1, 1, tzinfo=UTC),
+    "expires": timedelta(seconds=1),
+    "timeout": timedelta(seconds=1),
+    "retry": Retry.never(),
+    "idempotency_key": "k",
+    "tenant": "t",
+    "tags": frozenset({Tag("t")}),
+    "trace_context": "c",
+    "rerun_of": JobId(UUID(int=2)),
+}
+
+
+def test_the_plainest_job_is_admitted() -> None:
+    admit(JOB, DEFAULT_BOUNDS)
+
+
+def test_what_just_fits_is_admitted() -> None:
+    admit(FITS, SMALL)
+
+
+@pytest.mark.parametrize(
+    ("wish", "value", "what"),
+    [
+        ("payload", b"12345", "Payload"),
+        ("wire_name", "abcde", "Wire name"),
+        ("queue", "abcde", "Queue"),
+        ("tenant", "abcde", "Tenant"),
+        ("idempotency_key", "abcde", "Idempotency key"),
+        ("trace_context", "abcde", "Trace context"),
+        ("wire_name", "ab½½", "Wire name"),
+        ("tags", frozenset({Tag("abcde")}), "Tag"),
+        ("tags", frozenset({Tag("a", "abcde")}), "Tag value"),
+        ("tags", frozenset({Tag("a"), Tag("b")}), "Number of tags"),
+    ],
+)
+def test_what_is_too_large_is_refused_with_its_size_and_the_bound(wish, value, what) -> None:
+    with pytest.raises(BoundExceeded) as refused:
+        admit(replace(FITS, **{wish: value}), SMALL)
+    assert refused.value.what == what
+    assert refused.value.actual > refused.value.bound
+    assert str(refused.value.bound) in str(refused.value)
+    assert str(refused.value.actual) in str(refused.value)
+
+
+@pytest.mark.parametrize("text", ["", "a\0", "\ud800", "a\udfff"])
+@pytest.mark.parametrize(
+    "wish", ["wire_name", "queue", "tenant", "idempotency_key", "trace_context"]
+)
+def test_names_that_no_store_can_hold_are_refused(wish, text) -> None:
+    with pytest.raises(InvalidValue):
+        admit(replace(JOB, **{wish: text}), DEFAULT_BOUNDS)
+
+
+@pytest.mark.parametrize("tag", [Tag(""), Tag("\0"), Tag("a", "\0"), Tag("a", "\ud800")])
+def test_tags_that_no_store_can_hold_are_refused(tag) -> None:
+    with pytest.raises(InvalidValue):
+        admit(replace(JOB, tags=frozenset({tag})), DEFAULT_BOUNDS)
+
+
+@pytest.mark.parametrize("priority", [-32_768, 32_767])
+def test_the_outermost_priorities_are_admitted(priority) -> None:
+    admit(replace(JOB, priority=priority), DEFAULT_BOUNDS)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"priority": -32_769},
+        {"priority": 32_768},
+        {"delay": timedelta(0), "due_at": datetime(2030, 1, 1, tzinfo=UTC)},
+        {"expires": timedelta(0), "not_after": datetime(2030, 1, 1, tzinfo=UTC)},
+        {"timeout": timedelta(0)},
+        {"timeout": timedelta(seconds=-1)},
+        {"due_at": NAIVE},
+        {"not_after": NAIVE},
+    ],
+)
+def test_timing_that_means_nothing_is_refused(wrong) -> None:
+    with pytest.raises(InvalidValue):
+        admit(replace(JOB, **wrong), DEFAULT_BOUNDS)
+
+
+def test_parents_are_refused() -> None:
+    with pytest.raises(ParentsNotSupported):
+        admit(replace(JOB, parents=(ID,)), DEFAULT_BOUNDS)
+
+
+def test_an_actor_is_a_name() -> None:
+    admit_actor("ada@example.org", DEFAULT_BOUNDS)
+    for wrong in ("", "a\0", "\ud800"):
+        with pytest.raises(InvalidValue):
+            admit_actor(wrong, DEFAULT_BOUNDS)
+    with pytest.raises(BoundExceeded):
+        admit_actor("abcde", SMALL)
+
+
+def test_the_same_content_has_the_same_digest_whatever_its_id() -> None:
+    other = NewJob(id=JobId(UUID(int=9)), wire_name="mill.grind")
+    assert content_digest(JOB) == content_digest(other)
+
+
+def test_the_order_in_which_tags_were_given_does_not_matter() -> None:
+    tags = [Tag(f"t{n}") for n in range(20)]
+    forwards, backwards = frozenset(tags), frozenset(reversed(tags))
+    assert content_digest(replace(JOB, tags=forwards)) == content_digest(
+        replace(JOB, tags=backwards)
+    )
+
+
+def test_every_field_but_the_id_and_the_refused_parents_makes_another_digest() -> None:
+    names = {field.name for field in fields(NewJob)}
+    assert names == OTHERWISE.keys() | {"id", "parents"}
+    digests = {content_digest(replace(JOB, **{name: OTHERWISE[name]})) for name in OTHERWISE}
+    assert len(digests | {content_digest(JOB)}) == len(OTHERWISE) + 1
+
+
+def test_a_digest_takes_text_that_would_be_refused() -> None:
+    assert content_digest(replace(JOB, tenant="\ud800")) != content_digest(JOB)

@@ -1,2 +1,0 @@
-from .world import X
-def test_x(): assert X

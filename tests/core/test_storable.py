@@ -1,0 +1,145 @@
+"""Recording how an attempt ended never fails (clauses D6, D7)."""
+
+from dataclasses import replace
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidemill.core.storable import (
+    OUTCOME_REFUSED,
+    OUTPUT_TOO_LARGE,
+    bare,
+    storable,
+    storable_text,
+)
+from tidemill.values.bounds import DEFAULT_BOUNDS, Bounds
+from tidemill.values.ids import Attempt, JobId
+from tidemill.values.outcomes import ErrorInfo, Outcome, Verdict
+from tidemill.values.tags import Tag
+
+SUCCESS = Outcome(job_id=JobId(UUID(int=1)), attempt=Attempt(2), verdict=Verdict.SUCCEEDED)
+SMALL = Bounds(
+    output_bytes=4,
+    name_bytes=40,
+    key_bytes=40,
+    error_message_bytes=50,
+    error_detail_bytes=60,
+    tags_per_job=3,
+)
+any_text = st.text(st.characters(codec=None), max_size=200)
+
+
+@given(any_text, st.integers(0, 120))
+def test_any_text_becomes_text_that_encodes_within_the_limit(text, limit) -> None:
+    kept = storable_text(text, limit)
+    assert "\0" not in kept
+    assert len(kept.encode("utf-8")) <= limit
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_characters="\0")))
+def test_text_that_fits_is_kept_as_it_is(text) -> None:
+    assert storable_text(text, len(text.encode())) == text
+
+
+@given(any_text, st.integers(0, 120))
+def test_making_text_storable_twice_changes_nothing_more(text, limit) -> None:
+    once = storable_text(text, limit)
+    assert storable_text(once, limit) == once
+
+
+def test_nul_and_lone_surrogates_are_written_as_escapes() -> None:
+    assert storable_text("a\0b\ud800c\udfff", 99) == r"a\x00b\ud800c\udfff"
+
+
+def test_what_is_cut_says_how_long_it_was_and_ends_on_a_character() -> None:
+    assert storable_text("x" * 5_000, 40) == "x" * 17 + " … [cut: 5,000 bytes]"
+    assert storable_text("🜂" * 1_250, 41).startswith("🜂🜂🜂🜂 …")
+
+
+@pytest.mark.parametrize("limit", range(30))
+def test_even_a_limit_shorter_than_the_note_is_kept(limit) -> None:
+    assert len(storable_text("🜂" * 100, limit).encode()) <= limit
+
+
+def test_a_plain_outcome_is_left_alone() -> None:
+    assert storable(SUCCESS, DEFAULT_BOUNDS) is SUCCESS
+    full = replace(SUCCESS, output=b"1", tags=frozenset({Tag("a", "b")}), cause="payload")
+    assert storable(full, DEFAULT_BOUNDS) == full
+
+
+def test_every_text_of_an_error_is_bounded_by_its_own_bound() -> None:
+    error = ErrorInfo("k" * 99, "m" * 99, "d" * 99, ancestry=("ValueError",))
+    kept = storable(replace(SUCCESS, verdict=Verdict.FAILED, error=error), SMALL).error
+    assert kept is not None
+    assert [len(text.encode()) for text in (kept.kind, kept.message, kept.detail)] == [40, 50, 60]
+    assert kept.ancestry == ("ValueError",)
+
+
+def test_an_output_over_its_bound_makes_a_failed_attempt_with_that_reason() -> None:
+    large = replace(SUCCESS, output=b"12345", tags=frozenset({Tag("a")}))
+    kept = storable(large, Bounds(output_bytes=4))
+    assert (kept.job_id, kept.attempt, kept.verdict) == (large.job_id, 2, Verdict.FAILED)
+    assert (kept.output, kept.tags) == (None, frozenset())
+    assert kept.error is not None
+    assert kept.error.kind == OUTPUT_TOO_LARGE
+    assert "5 bytes" in kept.error.message
+    assert "4 bytes" in kept.error.message
+
+
+def test_an_output_of_its_bound_is_kept() -> None:
+    fits = replace(SUCCESS, output=b"1234")
+    assert storable(fits, SMALL) == fits
+
+
+def test_tags_are_escaped_cut_and_counted() -> None:
+    tags = {Tag("", "no key"), Tag("n\0l", "\ud800"), Tag("k" * 99, "v" * 99)}
+    kept = storable(replace(SUCCESS, tags=frozenset(tags)), SMALL).tags
+    assert Tag(r"n\x00l", r"\ud800") in kept
+    assert len(kept) == 2
+    assert max(len(text.encode()) for tag in kept for text in tag) == 40
+    many = frozenset(Tag(f"t{n}") for n in range(9))
+    assert storable(replace(SUCCESS, tags=many), SMALL).tags == {Tag("t0"), Tag("t1"), Tag("t2")}
+
+
+def test_a_cause_is_escaped() -> None:
+    unroutable = replace(SUCCESS, verdict=Verdict.UNROUTABLE, cause="a\0")
+    assert storable(unroutable, SMALL).cause == r"a\x00"
+
+
+texts = st.builds(ErrorInfo, any_text, any_text, any_text)
+tag_sets = st.frozensets(st.builds(Tag, any_text, any_text), max_size=9)
+
+
+@given(
+    st.sampled_from(Verdict),
+    st.none() | texts,
+    st.none() | any_text,
+    st.binary(max_size=9),
+    tag_sets,
+)
+def test_any_outcome_becomes_one_that_encodes_and_is_the_same_the_second_time(
+    verdict, error, cause, output, tags
+) -> None:
+    sent = replace(SUCCESS, verdict=verdict, error=error, cause=cause, output=output, tags=tags)
+    kept = storable(sent, SMALL)
+    assert storable(kept, SMALL) == kept
+    assert (kept.job_id, kept.attempt) == (sent.job_id, sent.attempt)
+    assert len(kept.tags) <= SMALL.tags_per_job
+    found = [text for tag in kept.tags for text in tag]
+    found += [kept.cause or ""]
+    found += [kept.error.kind, kept.error.message, kept.error.detail] if kept.error else []
+    for text in found:
+        assert "\0" not in text
+        text.encode("utf-8")
+
+
+def test_the_barest_record_is_a_failure_that_carries_nothing() -> None:
+    full = replace(SUCCESS, output=b"1", tags=frozenset({Tag("a")}), cause="c")
+    least = bare(full)
+    assert (least.job_id, least.attempt, least.verdict) == (full.job_id, 2, Verdict.FAILED)
+    assert (least.output, least.tags, least.cause) == (None, frozenset(), None)
+    assert least.error is not None
+    assert least.error.kind == OUTCOME_REFUSED
+    assert storable(least, DEFAULT_BOUNDS) == least

@@ -1,0 +1,243 @@
+"""Store faults: the worker never exits, degrades, recovers, loses nothing, records once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import threading
+from collections import Counter
+from datetime import timedelta
+from itertools import product
+
+import pytest
+
+from tidemill.errors import AnswerLost, StoreUnavailable
+from tidemill.store.exchange import Exchange
+from tidemill.store.lease import Beat, Deregister, Maintain, Register
+from tidemill.values.retry import Retry
+
+FAULTS = [
+    StoreUnavailable("the database is busy"),
+    AnswerLost("the connection was cut"),
+    ConnectionResetError("a fault that no store translated"),
+    asyncio.CancelledError(),
+]
+LEASE = timedelta(seconds=1.5)
+NAMES = ["unavailable", "answer-lost", "untranslated", "cancelled"]
+
+
+def claims(operation):
+    return isinstance(operation, Exchange) and operation.claim is not None
+
+
+def reports(operation):
+    return isinstance(operation, Exchange) and bool(operation.outcomes)
+
+
+@pytest.fixture
+def bodies(jobs):
+    """A coroutine and a plain job, and how often each body ran, by key."""
+    ran: Counter[str] = Counter()
+
+    @jobs
+    async def coroutine(key):
+        ran[key] += 1
+        return key
+
+    @jobs
+    def plain(key):
+        ran[key] += 1
+        return key
+
+    return ran
+
+
+def enqueue_ten(books):
+    keys = [f"{name}-{number}" for name in ("coroutine", "plain") for number in range(5)]
+    return {key: books.enqueue(key.partition("-")[0], arguments={"key": key}) for key in keys}
+
+
+def assert_recorded_once(books, ids, bodies):
+    assert bodies == Counter(dict.fromkeys(ids, 1))
+    for key, job_id in ids.items():
+        details = books.job(job_id)
+        assert details.output == f'"{key}"'.encode()
+        assert (details.record.failures, details.record.lapses) == (0, 0)
+        assert not any(attempt.stale for attempt in details.attempts)
+
+
+AROUND = {
+    f"{fits.__name__}-{'after' if after else 'before'}-{name}": (fits, after, error)
+    for fits in (claims, reports)
+    for after in (False, True)
+    for name, error in zip(NAMES, FAULTS, strict=True)
+}
+
+
+@pytest.mark.parametrize("fault", list(AROUND.values()), ids=list(AROUND))
+async def test_a_fault_around_an_exchange_loses_nothing_and_records_once(
+    books, store, make_worker, bodies, fault
+):
+    fits, after, error = fault
+    ids = enqueue_ten(books)
+    store.fail(fits, *[error] * (1 if after else 2), after=after)
+    async with make_worker(lease=LEASE):
+        await books.until(lambda: books.states(ids.values())["succeeded"] == len(ids))
+        assert store.planned == []
+    assert_recorded_once(books, ids, bodies)
+    assert books.workers() == []
+
+
+async def test_a_call_over_the_delivery_time_out_loses_nothing(
+    books, store, make_worker, bodies, caplog
+):
+    ids = enqueue_ten(books)
+    gate = store.hold(reports)
+    async with make_worker(delivery_timeout=0.05):
+        await books.until(lambda: "no answer within the delivery time-out" in caplog.text)
+        gate.set()
+        await books.until(lambda: books.states(ids.values())["succeeded"] == len(ids))
+    assert_recorded_once(books, ids, bodies)
+
+
+async def test_an_outage_is_logged_once_and_so_is_its_end(
+    books, store, make_worker, bodies, caplog
+):
+    caplog.set_level(logging.INFO, "tidemill.worker")
+    ids = enqueue_ten(books)
+    store.fail(claims, *[StoreUnavailable("restarting")] * 3)
+    async with make_worker():
+        await books.until(lambda: books.states(ids.values())["succeeded"] == len(ids))
+    lines = [record.getMessage() for record in caplog.records]
+    assert lines.count("The store answers again.") == 1
+    outage = "The store does not answer: restarting. Trying again until it does."
+    assert lines.count(outage) == 1
+    assert_recorded_once(books, ids, bodies)
+
+
+@pytest.mark.parametrize("error", FAULTS[:3], ids=NAMES[:3])
+async def test_upkeep_that_fails_is_tried_again(books, store, make_worker, error):
+    store.fail(lambda operation: isinstance(operation, Maintain), error, error)
+    async with make_worker(maintenance_interval=0.01):
+        await books.until(lambda: any(isinstance(each, Maintain) for each in store.performed))
+        assert len(books.workers()) == 1
+
+
+@pytest.mark.parametrize("fault", list(product([Register, "dedicated"], FAULTS[:3])))
+async def test_a_worker_registers_as_soon_as_the_store_lets_it(
+    books, store, make_worker, bodies, fault
+):
+    what, error = fault
+    ids = enqueue_ten(books)
+    store.fail(lambda op: op == what or type(op) is what, error, error)
+    async with make_worker(lease=LEASE):
+        await books.until(lambda: books.states(ids.values())["succeeded"] == len(ids))
+    assert_recorded_once(books, ids, bodies)
+
+
+@pytest.mark.parametrize("fault", [(FAULTS[0], False), (FAULTS[1], True)])
+async def test_a_missed_beat_costs_neither_the_lease_nor_the_handler(
+    jobs, books, store, make_worker, fault
+):
+    error, after = fault
+    go = asyncio.Event()
+
+    @jobs
+    async def job():
+        await go.wait()
+
+    job_id = books.enqueue("job")
+    async with make_worker(lease=3):
+        await books.wait_for(job_id, "running")
+        workers = books.workers()
+        store.fail(lambda operation: isinstance(operation, Beat), error, after=after)
+        await books.until(lambda: not store.planned and store.beats.acquire(blocking=False))
+        go.set()
+        record = (await books.wait_for(job_id, "succeeded")).record
+        assert books.workers() == workers
+    assert (record.attempt, record.lapses) == (1, 0)
+
+
+async def test_a_connection_that_failed_is_not_used_for_the_next_beat(books, store, make_worker):
+    async with make_worker(lease=LEASE):
+        await books.until(lambda: store.beats.acquire(blocking=False))
+        assert store.connections == 1
+        store.fail(lambda operation: isinstance(operation, Beat), StoreUnavailable("dead socket"))
+        await books.until(lambda: not store.planned and store.beats.acquire(blocking=False))
+        assert store.connections == 2
+
+
+async def test_a_worker_that_cannot_deregister_still_ends(
+    books, store, make_worker, threads_of_ours
+):
+    store.fail(lambda operation: isinstance(operation, Deregister), StoreUnavailable("gone"))
+    async with make_worker():
+        await books.until(lambda: any(isinstance(op, Register) for op in store.performed))
+    assert store.planned == []
+    assert "tidemill-heart" not in threads_of_ours()
+
+
+async def test_a_beat_that_hangs_for_ever_does_not_keep_the_worker(
+    books, store, make_worker, threads_of_ours, caplog
+):
+    stuck, release = threading.Event(), threading.Event()
+
+    def hang(operation):
+        if isinstance(operation, Beat):
+            stuck.set()
+            release.wait(60)
+        return False
+
+    store.fail(hang, StoreUnavailable("never raised"))
+    worker = make_worker(lease=LEASE, delivery_timeout=0.05)
+    await worker.start()
+    await books.until(stuck.is_set)
+    await worker.stop()
+    assert "A heartbeat is stuck in the store" in caplog.text
+    release.set()
+    await books.until(lambda: "tidemill-heart" not in threads_of_ours())
+
+
+async def test_a_blocked_loop_does_not_cost_the_lease(jobs, books, store, make_worker):
+    @jobs
+    async def hog():
+        # Four beats, a third of a lease apart, take longer than the lease.
+        for _ in range(5):
+            assert store.beats.acquire(timeout=30)
+        return [len(store.perform_sync(Maintain(lease=LEASE)).lapsed), *map(str, books.workers())]
+
+    job_id = books.enqueue("hog")
+    async with make_worker(lease=LEASE):
+        details = await books.wait_for(job_id, "succeeded")
+        workers = [str(worker) for worker in books.workers()]
+    assert (details.record.attempt, details.record.lapses) == (1, 0)
+    lapsed, *seen = json.loads(details.output)
+    assert (lapsed, seen) == (0, workers)
+
+
+async def test_a_loop_blocked_beyond_the_stall_limit_is_left_to_lapse(
+    jobs, books, store, make_worker, caplog
+):
+    blocked = []
+
+    @jobs
+    async def hog():
+        if blocked:
+            return
+        blocked.append(True)
+        ended = threading.Event()
+        threading.Thread(target=sweep_until_lapsed, args=(store, ended), daemon=True).start()
+        assert ended.wait(60)
+
+    job_id = books.enqueue("hog", retry=Retry.immediate())
+    async with make_worker(lease=LEASE, stall_limit=timedelta(milliseconds=1)):
+        details = await books.wait_for(job_id, "succeeded")
+    assert (details.record.attempt, details.record.lapses) == (2, 1)
+    assert "has not turned for" in caplog.text
+
+
+def sweep_until_lapsed(store, ended):
+    while not store.perform_sync(Maintain(lease=LEASE)).lapsed:
+        threading.Event().wait(0.01)
+    ended.set()

@@ -1,0 +1,44 @@
+"""One event per line, with its fields beside it."""
+
+from __future__ import annotations
+
+import logging
+
+from tidemill.core.commands import NoticeStale
+from tidemill.shell.identity import Mint, new_id
+from tidemill.shell.notices import log_notice
+from tidemill.values.ids import Attempt, JobId, WorkerId
+from tidemill.values.jobs import Holder
+from tidemill.values.outcomes import Answer, Reported
+from tidemill.values.states import JobState
+
+
+def test_a_stale_report_is_logged_with_both_pairs(caplog):
+    caplog.set_level(logging.INFO, "tidemill.worker")
+    job, old, new = JobId(new_id()), WorkerId(new_id()), WorkerId(new_id())
+    holder = Holder(new, Attempt(2), JobState.SUCCEEDED)
+    log_notice(NoticeStale(old, Reported(job, Attempt(1), Answer.STALE, holder=holder)))
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert record.getMessage() == (
+        f"Rejected a stale report on job {job}: it came from worker {old}, attempt 1; the job is "
+        f"succeeded, held by worker {new}, attempt 2. Nothing of the report was applied."
+    )
+    assert (record.job_id, record.worker, record.attempt) == (str(job), str(old), 1)
+    assert (record.holder_worker, record.holder_attempt) == (str(new), 2)
+
+
+def test_a_stale_report_on_a_job_that_nobody_holds_says_so(caplog):
+    caplog.set_level(logging.INFO, "tidemill.worker")
+    job, old = JobId(new_id()), WorkerId(new_id())
+    holder = Holder(None, Attempt(3), JobState.READY)
+    log_notice(NoticeStale(old, Reported(job, Attempt(1), Answer.STALE, holder=holder)))
+    assert "the job is ready, held by worker nobody, attempt 3" in caplog.text
+
+
+def test_ids_climb_within_a_millisecond_and_while_the_clock_steps_back():
+    mint = Mint()
+    instants = [1_000] * 1_000 + [900] * 1_000 + [1_001]
+    ids = [mint.new(instant) for instant in instants]
+    assert ids == sorted(set(ids))
+    assert {each.version for each in ids} == {7}

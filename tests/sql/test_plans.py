@@ -1,0 +1,96 @@
+"""Each hot statement reads its index, in a table where the wrong plan would hurt."""
+
+import sqlite3
+from datetime import UTC, datetime
+
+import pytest
+
+from tidemill.sql.catalogue import Catalogue
+from tidemill.sql.codes import STATES
+from tidemill.sql.dialects.sqlite import SqliteDialect
+from tidemill.sql.migrations import migrations
+from tidemill.values.ids import uuid7
+
+CATALOGUE = Catalogue(SqliteDialect())
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+IDS = tuple(uuid7(n, n) for n in range(3))
+ID = IDS[0]
+
+
+@pytest.fixture(scope="module", params=["fresh", "analysed"])
+def connection(request):
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    for step in migrations("sqlite"):
+        for name in step.statements:
+            connection.execute(CATALOGUE.bind(name, {})[0])
+    if request.param == "analysed":
+        insert = (
+            "INSERT INTO tidemill_jobs (id, wire_name, queue, priority, state, due_at, created_at,"
+            " digest, payload, worker_id) VALUES (?, 'w', 'q', 0, ?, 0, 0, x'', x'', x'')"
+        )
+        rows = [(uuid7(n, n).bytes, n % len(STATES)) for n in range(2000)]
+        connection.executemany(insert, rows)
+        connection.execute("ANALYZE")
+    yield connection
+    connection.close()
+
+
+HOT = [
+    ("ready_jobs", {"queue": "q", "limit": 9}, "tidemill_jobs_ready (queue=?)"),
+    ("any_ready", {"queue": "q"}, "tidemill_jobs_ready (queue=?)"),
+    ("next_due", {"queue": "q"}, "tidemill_jobs_scheduled (queue=?)"),
+    ("activate_due", {"queue": "q", "now": NOW, "limit": 9},
+     "tidemill_jobs_scheduled (queue=? AND due_at<?)"),
+    ("running_jobs", {"worker": ID}, "tidemill_jobs_running (worker_id=?)"),
+    ("lapsed_jobs", {"now": NOW, "limit": 9}, "tidemill_jobs_running"),
+    ("expired_jobs", {"now": NOW, "limit": 9}, "tidemill_jobs_expiry (not_after>? AND not_after<?)"),
+    ("held_jobs", {"names": ("a", "b"), "limit": 9}, "tidemill_jobs_held (wire_name=?)"),
+    ("key_holders", {"tenant": "", "keys": ("k",)},
+     "tidemill_jobs_key (tenant=? AND idempotency_key=?)"),
+    ("stored_jobs", {"ids": IDS}, "autoindex_tidemill_jobs_1 (id=?)"),
+    ("start_jobs", {"ids": IDS, "worker": ID, "now": NOW}, "autoindex_tidemill_jobs_1 (id=?)"),
+    ("finish_plain", {"ids": IDS, "worker": ID, "attempt": 1, "now": NOW},
+     "tidemill_jobs_running (worker_id=? AND id=?)"),
+    ("reported_jobs", {"ids": IDS}, "autoindex_tidemill_jobs_1 (id=?)"),
+    ("recorded_verdict", {"job_id": ID, "attempt": 1, "worker": ID},
+     "tidemill_attempts_job (job_id=? AND stale=?)"),
+    ("prune_attempts", {"job_id": ID, "stale": 0, "kept": 9},
+     "tidemill_attempts_job (job_id=? AND stale=?"),
+    ("newest_jobs", {"before": ID, "states": (1, 2), "queue": None, "wire_name": None, "limit": 9},
+     "autoindex_tidemill_jobs_1 (id<?)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "parameters", "index"), HOT, ids=[hot[0] for hot in HOT])
+def test_a_hot_statement_reads_its_index(connection, name, parameters, index):
+    sql, values = CATALOGUE.bind(name, parameters)
+    plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", values)]
+    assert any(index in line for line in plan), plan
+    assert not any(line.startswith("SCAN tidemill_jobs") and "INDEX" not in line for line in plan)
+
+
+@pytest.mark.parametrize("name", ["ready_jobs", "activate_due", "expired_jobs", "newest_jobs"])
+def test_an_order_is_read_from_the_index_and_never_sorted(connection, name):
+    parameters = {hot[0]: hot[1] for hot in HOT}[name]
+    sql, values = CATALOGUE.bind(name, parameters)
+    plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", values)]
+    assert not any("TEMP B-TREE" in line for line in plan), plan
+
+
+def test_a_plain_job_has_one_index_entry_beside_its_primary_key(connection):
+    partial = [
+        row[0]
+        for row in connection.execute(
+            "SELECT sql FROM sqlite_master WHERE type = 'index' AND tbl_name = 'tidemill_jobs'"
+            " AND sql IS NOT NULL"
+        )
+    ]
+    state = {state.value: code for code, state in enumerate(STATES)}
+    for word in ("scheduled", "ready", "running", "succeeded"):
+        matching = 0
+        for text in partial:
+            condition = text.partition(" WHERE ")[2]
+            row = "SELECT NULL AS held, NULL AS not_after, NULL AS idempotency_key, 0 AS attempt"
+            asked = f"SELECT count(*) FROM ({row}, {state[word]} AS state) WHERE {condition}"
+            matching += connection.execute(asked).fetchone()[0]
+        assert matching == (0 if word == "succeeded" else 1), word

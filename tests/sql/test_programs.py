@@ -1,0 +1,231 @@
+"""Programs without a database: what they ask, step by step, and what they answer."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tidemill.core.admission import content_digest
+from tidemill.errors import BoundExceeded, JobIdConflict
+from tidemill.sql.dialects.sqlite import SqliteDialect
+from tidemill.sql.program import COMMIT, Batch, Statement
+from tidemill.sql.programs.env import Env
+from tidemill.sql.programs.registry import GLANCES, READS, WRITES, glance_for, program_for, writes
+from tidemill.store.contract import Operation
+from tidemill.store.enqueue import Enqueue
+from tidemill.store.exchange import Exchange
+from tidemill.store.lease import Beat, Maintain
+from tidemill.values.bounds import Bounds
+from tidemill.values.exchange import ClaimRequest, Share
+from tidemill.values.ids import uuid7
+from tidemill.values.jobs import NewJob
+from tidemill.values.outcomes import Answer, Outcome, Verdict
+
+DIALECT = SqliteDialect()
+ENV = Env(DIALECT, Bounds())
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+NOW_ROW = [{"now": DIALECT.encode(NOW)}]
+LEASE = timedelta(seconds=60)
+WORKER = uuid7(9, 9)
+LIVE = [{
+    "lease_expires_at": DIALECT.encode(NOW + LEASE), "lapsed_at": None, "deregistered_at": None,
+}]  # fmt: skip
+
+
+def drive(program, answers):
+    """Run a program over canned answers by statement name; answer its steps and its value."""
+    steps, rows = [], None
+    try:
+        while True:
+            step = program.send(rows)
+            steps.append(step)
+            name = getattr(step, "name", "commit")
+            rows = answers.get(name, [])
+    except StopIteration as stop:
+        return steps, stop.value
+
+
+def names(steps):
+    return ["COMMIT" if step is COMMIT else step.name for step in steps]
+
+
+def ready_row(n, **more):
+    return {
+        "id": uuid7(n, n).bytes, "wire_name": "t", "queue": "q", "priority": 0, "due_at": 0,
+        "attempt": 0, "lapses": 0, "lapses_base": 0, "retry": None, "timeout": None,
+        "not_after": None, "tenant": "", "created_at": 0, "trace_context": None, "payload": b"{}",
+        **more,
+    }  # fmt: skip
+
+
+def test_every_operation_has_exactly_one_program():
+    names = {kind.__name__ for kind in (*WRITES, *READS)}
+    assert names == {kind.__name__ for kind in Operation.__subclasses__()}
+    assert not set(WRITES) & set(READS)
+    assert set(GLANCES) <= set(WRITES)
+    assert writes(Enqueue(()))
+    assert glance_for(Enqueue(()), ENV) is None
+
+
+def test_a_refused_job_asks_nothing_of_the_database():
+    big = NewJob(id=uuid7(1, 1), wire_name="t", payload=b"x" * 70_000)
+    with pytest.raises(BoundExceeded):
+        next(program_for(Enqueue((big,)), ENV))
+
+
+def test_a_plain_enqueue_is_the_clock_one_look_and_one_batch():
+    jobs = tuple(NewJob(id=uuid7(n, n), wire_name="t") for n in range(1, 4))
+    steps, answers = drive(program_for(Enqueue(jobs), ENV), {"clock": NOW_ROW})
+    assert names(steps) == ["clock", "stored_jobs", "insert_job"]
+    assert [answer.job_id for answer in answers] == [job.id for job in jobs]
+
+
+def test_keys_are_looked_for_in_sorted_order_once_for_each_tenant():
+    jobs = tuple(
+        NewJob(id=uuid7(n, n), wire_name="t", idempotency_key=key, tenant=tenant)
+        for n, (tenant, key) in enumerate([(None, "b"), ("z", "c"), (None, "a")], start=1)
+    )
+    steps, _ = drive(program_for(Enqueue(jobs), ENV), {"clock": NOW_ROW})
+    asked = [step.params for step in steps if step.name == "key_holders"]
+    assert asked == [{"tenant": "", "keys": ("a", "b")}, {"tenant": "z", "keys": ("c",)}]
+
+
+def test_a_batch_judges_each_job_by_those_before_it():
+    one = NewJob(id=uuid7(1, 1), wire_name="t", idempotency_key="k")
+    two = NewJob(id=uuid7(2, 2), wire_name="t", idempotency_key="k")
+    steps, answers = drive(program_for(Enqueue((one, two, one)), ENV), {"clock": NOW_ROW})
+    assert [(each.job_id, each.deduplicated, each.repeated) for each in answers] == [
+        (one.id, False, False), (one.id, True, False), (one.id, False, True),
+    ]  # fmt: skip
+    assert len(steps[-1].rows) == 1
+
+
+def test_a_known_id_is_repeated_or_refused_by_its_digest():
+    job = NewJob(id=uuid7(1, 1), wire_name="t")
+    stored = {"id": job.id.bytes, "state": 3, "digest": content_digest(job)}
+    answers = {"clock": NOW_ROW, "stored_jobs": [stored]}
+    steps, (answer,) = drive(program_for(Enqueue((job,)), ENV), answers)
+    assert (answer.repeated, names(steps)) == (True, ["clock", "stored_jobs"])
+    stored["digest"] = b"other"
+    with pytest.raises(JobIdConflict, match=str(job.id)):
+        drive(program_for(Enqueue((job,)), ENV), answers)
+
+
+def plain_reports(count):
+    return tuple(
+        Outcome(job_id=uuid7(n, n), attempt=1, verdict=Verdict.SUCCEEDED) for n in range(count)
+    )
+
+
+def test_a_batch_of_plain_successes_costs_one_statement():
+    reports = plain_reports(300)
+    answers = {
+        "clock": NOW_ROW, "worker_lease": LIVE,
+        "finish_plain": [{"id": report.job_id.bytes} for report in reports],
+    }  # fmt: skip
+    steps, answer = drive(program_for(Exchange(worker=WORKER, outcomes=reports), ENV), answers)
+    assert names(steps) == ["clock", "worker_lease", "finish_plain"]
+    assert {each.answer for each in answer.reported} == {Answer.APPLIED}
+
+
+def test_what_the_fast_statement_missed_is_judged_from_its_row():
+    reports = plain_reports(2)
+    answers = {
+        "clock": NOW_ROW, "worker_lease": LIVE, "finish_plain": [{"id": reports[0].job_id.bytes}],
+    }  # fmt: skip
+    steps, answer = drive(program_for(Exchange(worker=WORKER, outcomes=reports), ENV), answers)
+    assert names(steps)[2:] == ["finish_plain", "reported_jobs"]
+    assert [each.answer for each in answer.reported] == [Answer.APPLIED, Answer.GONE]
+
+
+def test_stale_records_follow_in_a_transaction_of_their_own():
+    (report,) = plain_reports(1)
+    row = {
+        **ready_row(0), "id": report.job_id.bytes, "state": 3, "worker_id": uuid7(8, 8).bytes,
+        "attempt": 2, "failures": 0, "failures_base": 0, "cancel_requested": None, "started_at": 0,
+    }  # fmt: skip
+    answers = {"clock": NOW_ROW, "worker_lease": LIVE, "reported_jobs": [row]}
+    steps, answer = drive(program_for(Exchange(worker=WORKER, outcomes=(report,)), ENV), answers)
+    assert names(steps)[-4:] == ["recorded_verdict", "COMMIT", "insert_attempt", "prune_attempts"]
+    assert answer.reported[0].holder.attempt == 2
+
+
+def test_a_claim_of_jobs_that_never_run_ends_after_a_bounded_number():
+    request = ClaimRequest(shares=(Share("q", 500),), limit=500, wire_names=frozenset({"other"}))
+    answers = {
+        "clock": NOW_ROW, "worker_lease": LIVE, "next_due": [{"due_at": None}],
+        "ready_jobs": [ready_row(n) for n in range(500)],
+    }  # fmt: skip
+    steps, answer = drive(program_for(Exchange(worker=WORKER, claim=request), ENV), answers)
+    assert names(steps).count("hold_jobs") == 2
+    assert (answer.claimed, answer.next_due) == ((), timedelta(0))
+
+
+def test_a_job_whose_lapses_exceed_its_limit_is_buried_at_the_claim():
+    request = ClaimRequest(shares=(Share("q", 2),), limit=2, wire_names=None)
+    answers = {
+        "clock": NOW_ROW, "worker_lease": LIVE, "next_due": [{"due_at": None}],
+        "ready_jobs": [ready_row(1, lapses=11)],
+    }  # fmt: skip
+    steps, answer = drive(program_for(Exchange(worker=WORKER, claim=request), ENV), answers)
+    (buried,) = [step for step in steps if getattr(step, "name", "") == "bury_jobs"]
+    assert buried.params["cause"] == "poison"
+    assert answer.claimed == ()
+
+
+def test_a_dead_lease_claims_nothing_and_renews_nothing():
+    request = ClaimRequest(shares=(Share("q", 2),), limit=2, wire_names=None)
+    steps, answer = drive(
+        program_for(Exchange(worker=WORKER, claim=request), ENV), {"clock": NOW_ROW}
+    )
+    assert (names(steps), answer.live) == (["clock", "worker_lease"], False)
+    expired = [{**LIVE[0], "lease_expires_at": DIALECT.encode(NOW)}]
+    beat = program_for(Beat(worker=WORKER, lease=LEASE), ENV)
+    steps, reply = drive(beat, {"clock": NOW_ROW, "worker_lease": expired})
+    assert (names(steps)[-1], reply.live) == ("note_lapse", False)
+
+
+def test_upkeep_is_three_transactions():
+    steps, _ = drive(program_for(Maintain(lease=LEASE), ENV), {"clock": NOW_ROW})
+    assert names(steps).count("COMMIT") == 2
+    assert names(steps).count("clock") == 3
+
+
+@pytest.mark.parametrize("ago", [timedelta(0), LEASE - timedelta(microseconds=1)])
+def test_no_lapse_is_declared_within_a_lease_of_a_blockage(ago):
+    answers = {"clock": NOW_ROW, "unwritable_until": [{"value": DIALECT.encode(NOW - ago)}]}
+    steps, _ = drive(program_for(Maintain(lease=LEASE), ENV), answers)
+    assert "lapsed_jobs" not in names(steps)
+
+
+def test_a_lapse_is_declared_a_lease_after_a_blockage():
+    answers = {"clock": NOW_ROW, "unwritable_until": [{"value": DIALECT.encode(NOW - LEASE)}]}
+    steps, _ = drive(program_for(Maintain(lease=LEASE), ENV), answers)
+    assert "lapsed_jobs" in names(steps)
+
+
+def test_glances_only_read():
+    request = ClaimRequest(shares=(Share("q", 2),), limit=2, wire_names=None)
+    for operation in (Exchange(worker=WORKER, claim=request), Maintain(lease=LEASE)):
+        answers = {"clock": NOW_ROW, "worker_lease": LIVE, "next_due": [{"due_at": None}]}
+        steps, answer = drive(glance_for(operation, ENV), answers)
+        assert answer is not None
+        assert not any(isinstance(step, Batch) for step in steps)
+        assert all(isinstance(step, Statement) for step in steps)
+
+
+@pytest.mark.parametrize(
+    "found",
+    [{"any_ready": [{"found": 1}]}, {"next_due": [{"due_at": DIALECT.encode(NOW)}]}],
+)
+def test_a_glance_that_finds_work_leaves_it_to_the_claim(found):
+    request = ClaimRequest(shares=(Share("q", 2),), limit=2, wire_names=None)
+    answers = {"clock": NOW_ROW, "worker_lease": LIVE, "next_due": [{"due_at": None}], **found}
+    assert drive(glance_for(Exchange(worker=WORKER, claim=request), ENV), answers)[1] is None
+
+
+@pytest.mark.parametrize(
+    "name", ["lapsed_jobs", "lapsed_workers", "expired_jobs", "held_jobs"]
+)  # fmt: skip
+def test_a_glance_that_finds_upkeep_leaves_it_to_the_sweep(name):
+    answers = {"clock": NOW_ROW, "known_names": [{"wire_names": '["t"]'}], name: [{"id": b"x"}]}
+    assert drive(glance_for(Maintain(lease=LEASE), ENV), answers)[1] is None
