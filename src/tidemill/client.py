@@ -105,8 +105,9 @@ class Client:
                 end = _found(job_id, await self.perform(GetEnd(job_id)))
                 if end.state.terminal:
                     return end
+                wait = patience.next_wait()
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(hinted.wait(), patience.next_wait())
+                    await asyncio.wait_for(hinted.wait(), wait)
                     await asyncio.sleep(_SHORTEST_GAP)
         finally:
             stop()

@@ -51,3 +51,13 @@ def test_a_network_file_system_is_refused_by_name():
 @pytest.mark.parametrize("path", ["/srv/jobs.db", "/mnt/shared disk/local/jobs.db"])
 def test_a_local_disk_is_taken_even_beneath_a_network_one(path):
     refuse_network(Path(path), MOUNTS)
+
+
+def test_a_relative_path_keeps_its_file_when_the_folder_changes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    store = SqliteStore("jobs.db")
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    store.perform_sync(CountJobs())
+    assert (tmp_path / "jobs.db").exists()
+    store.close()

@@ -127,8 +127,8 @@ class _Class:
 @pytest.mark.parametrize(
     ("function", "why"),
     [
-        (_context_second, "'context' .* first positional"),
-        (_context_by_keyword, "'context' .* first positional"),
+        (_context_second, "JobContext, .* first positional"),
+        (_context_by_keyword, "JobContext, .* first positional"),
         (_stars, r"takes \*x"),
         (_words, r"takes \*\*x"),
         (_positional, "positional-only"),
@@ -143,7 +143,7 @@ class _Class:
 def test_what_cannot_be_a_handler_is_refused_where_it_is_declared(
     mill: Tidemill, function: Callable[..., Any], why: str
 ) -> None:
-    with pytest.raises(DeclarationError, match=f"'orders.bad'.*{why}"):
+    with pytest.raises(DeclarationError, match=rf"'orders\.bad'.*{why}"):
         mill.job("orders.bad")(function)
     assert mill.registry.wire_names() == frozenset()
 

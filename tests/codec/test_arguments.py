@@ -94,7 +94,7 @@ def returned(annotation: Any, value: Any) -> Any:
         (Line, Line([Point(1.0)], "l")),
         (Card | Cash, Cash(Decimal("2.50"))),
         (list[Point], [Point(1.0), Point(2.0)]),
-        (dict[int, set[str]], {1: {"a", "b"}}),
+        (dict[int, set[str]], {1: {"a"}}),
         (tuple[int, str], (1, "a")),
         (UUID | None, None),
         (Any, {"a": [1, None, "x"]}),

@@ -94,6 +94,40 @@ def test_outcomes_of_two_workers_never_share_an_exchange_nor_a_foreign_claim() -
     assert script.only(DoExchange).claim is None
 
 
+def test_outcomes_of_an_earlier_worker_never_bring_a_claim_along() -> None:
+    script = Script(slots=3)
+    script.start_jobs(0.0, 1, 2)
+    script.wake(1.0)
+    script.finish(1.1, 1)
+    script.lose(1.2)
+    script.gain(1.3, W2)
+    script.answer(1.4)
+    sent = script.only(DoExchange)
+    assert (sent.worker, pairs_of(sent.outcomes), sent.claim) == (W1, [pair_of(1)], None)
+
+
+def test_the_loss_of_one_lease_leaves_the_handlers_of_another_alone() -> None:
+    script = Script(slots=2)
+    script.start_jobs(0.0, 1)
+    script.lose(1.0)
+    script.gain(2.0, W2)
+    script.answer(2.1, claimed(2, worker=W2))
+    script.lose(3.0, W1)
+    assert cancelled(script) == []
+    script.lose(4.0, W2)
+    assert cancelled(script) == [2]
+
+
+def test_a_fresh_lease_has_nothing_to_ask_about() -> None:
+    script = Script()
+    script.gain()
+    script.fail(0.0, unknown=True)
+    script.lose(0.05)
+    script.gain(0.06, W2)
+    script.wake(1.0)
+    assert not script.only(DoExchange).list_running
+
+
 def test_a_reply_of_an_earlier_incarnation_settles_its_outcomes_but_its_jobs_are_dropped() -> None:
     script = Script(slots=1)
     script.start_jobs(0.0, 1)

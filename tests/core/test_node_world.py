@@ -2,7 +2,6 @@
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from tests.core.world import Plan, World
 
 PLANS = st.builds(

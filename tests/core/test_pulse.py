@@ -149,7 +149,7 @@ def test_a_failed_registration_is_tried_again_soon() -> None:
 
 def test_a_lease_that_no_beat_renewed_is_lost_before_it_can_have_lapsed() -> None:
     played = living()
-    at = 20.0
+    at = 20.3
     while at < 50.0:
         played.tick(at)
         played.tell(CallFailed(at, "cut off"))

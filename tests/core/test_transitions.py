@@ -9,7 +9,7 @@ from tidemill.errors import IllegalTransition
 from tidemill.values.states import REQUEUEABLE, TERMINAL, JobState
 
 STARTS = [None, *JobState]
-LEGAL = [(before, after, by) for (before, after), ways in TABLE.items() for by in ways]
+LEGAL = [(before, after, by) for (before, after), ways in TABLE.items() for by in sorted(ways)]
 ILLEGAL = [move for move in product(STARTS, JobState, By) if move not in LEGAL]
 
 

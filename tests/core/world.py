@@ -15,35 +15,23 @@ from random import Random
 from typing import Any
 from uuid import UUID
 
+from tests.core.machine import LEASE, LONGEST, Machine, bind
 from tests.core.script import START
-from tidemill.core import commands as c
-from tidemill.core import events as e
-from tidemill.core import pulse as p
-from tidemill.core.dispatch import policy_for
-from tidemill.core.node import Node, NodeOptions
+
 from tidemill.store.enqueue import Enqueue
-from tidemill.store.exchange import Exchange
-from tidemill.store.lease import Beat, Deregister, Maintain, Register
 from tidemill.store.memory.clock import VirtualClock
 from tidemill.store.memory.store import MemoryStore
 from tidemill.store.monitor import ListJobs, ListWorkers
 from tidemill.store.operators import Cancel
-from tidemill.values.endings import CancelReason, Raised, Returned, Snoozed, Stopped
 from tidemill.values.ids import ActionId, JobId, WorkerId
 from tidemill.values.jobs import NewJob
-from tidemill.values.outcomes import Answer, ErrorInfo, Reported
 from tidemill.values.retry import Retry
 from tidemill.values.states import JobState
-from tidemill.values.workers import Pair, WorkerInfo
+from tidemill.values.workers import Pair
 
-LEASE = 6.0
 BEAT = LEASE / 3
 SLOWEST = 0.3
 """The longest way to the store or back when nothing is wrong."""
-LONGEST = 5.0
-"""The longest run of a handler."""
-TURNS_PER_INSTANT = 40
-BROKEN = ErrorInfo("app.Broken", "it broke")
 
 
 @dataclass(frozen=True)
@@ -103,6 +91,33 @@ class World:
     def chance(self, rate: float) -> bool:
         return self.random.random() < rate
 
+    def request(
+        self, operation: Any, answered: Callable[[Any], None], failed: Callable[[bool], None]
+    ) -> None:
+        """Perform an operation at the end of a long way, where everything may go wrong."""
+        draw = self.random
+        way, back = draw.uniform(0, SLOWEST), draw.uniform(0, SLOWEST)
+        fault = draw.randrange(5) if self.stormy and self.chance(self.plan.fault_rate) else None
+
+        def arrive() -> None:
+            reply = self.perform(operation)
+            if fault is None:
+                self.after(back, bind(answered, reply))
+            elif fault == 1:  # committed, and the answer lost
+                self.after(back, bind(failed, True))
+            elif fault == 2:  # a slow answer
+                self.after(back + draw.uniform(1, LEASE), bind(answered, reply))
+
+        if fault == 0:  # nothing was committed
+            self.after(way, bind(failed, False))
+        elif fault == 3:  # nothing was committed, but who knows
+            self.after(way, bind(failed, True))
+        elif fault == 4:  # given up, and committed only then
+            self.after(way, bind(failed, True))
+            self.after(way + draw.uniform(0, LEASE), arrive)
+        else:
+            self.after(way, arrive)
+
     def run(self) -> None:
         """Play until everything has ended; it must, soon after the faults have stopped."""
         for machine in self.machines:
@@ -148,14 +163,14 @@ class World:
             parts = draw.choice([(True, True), (True, False), (False, True)])
             start = draw.uniform(0, plan.storm)
             self.calm_at = max(self.calm_at, start + length)
-            self.at(start, _bind(machine.pause, length, *parts))
+            self.at(start, bind(machine.pause, length, *parts))
         for number in range(plan.cancels):
             job_id, action = draw.choice(self.jobs), ActionId(self.fresh())
             cancel = Cancel(job_ids=(job_id,), actor=f"ann-{number}", action=action)
-            self.at(draw.uniform(0, plan.storm), _bind(self.perform, cancel))
+            self.at(draw.uniform(0, plan.storm), bind(self.perform, cancel))
         for machine in self.machines[: plan.drains]:
             grace = draw.choice([0.0, 1.0, 10.0])
-            self.at(draw.uniform(0, plan.storm), _bind(machine.drain, grace))
+            self.at(draw.uniform(0, plan.storm), bind(machine.drain, grace))
             if self.chance(0.5):
                 self.at(plan.storm, machine.hurry)
 
@@ -184,280 +199,3 @@ class World:
         for since in unheld.values():
             quiet = self.now - max(since, self.calm_at)
             assert quiet <= LEASE + 2 * BEAT + 2, "a running row that nobody holds is not let go"
-
-
-class Machine:
-    """A node and its pulse, in a shell as dumb as the real one."""
-
-    def __init__(self, world: World, number: int) -> None:
-        self.world = world
-        self.offset = 1000.0 * number
-        options = NodeOptions(slots=world.plan.slots, wire_names=None, patience=2.0, flush=3.0)
-        self.node = Node(options, policy_for(["default"]))
-        self.pulse = p.Pulse(p.PulseOptions.for_lease(LEASE))
-        self.handlers: dict[tuple[WorkerId, Pair], CancelReason | None] = {}
-        self.pump = Mailbox(world)
-        self.heart = Mailbox(world)
-        self.flying: c.DoExchange | None = None
-        self.calling = False
-        self.alarm = self.tick = 0
-        self.turns: tuple[float, int] = (0.0, 0)
-        self.draining = self.drained = self.stopped = False
-        self.turned_at = 0.0
-
-    @property
-    def now(self) -> float:
-        return self.world.now + self.offset
-
-    def begin(self) -> None:
-        self.turned_at = self.now
-        self.beat_with(lambda at: p.Ticked(at, at))
-
-    def pause(self, length: float, pump: bool, heart: bool) -> None:
-        if pump:
-            self.pump.close_for(length)
-        if heart:
-            self.heart.close_for(length)
-
-    def drain(self, grace: float) -> None:
-        self.draining = True
-        self.tell(lambda at: e.DrainAsked(at, grace))
-
-    def hurry(self) -> None:
-        self.tell(e.HurryAsked)
-
-    # The pump
-
-    def tell(self, make: Callable[[float], Any]) -> None:
-        self.pump.put(lambda: self._turn(make(self.now)))
-
-    def _turn(self, event: Any) -> None:
-        instant, turns = self.turns
-        self.turns = (self.now, turns + 1 if instant == self.now else 1)
-        assert self.turns[1] <= TURNS_PER_INSTANT, "it spins"
-        self.turned_at = self.now
-        if isinstance(event, e.ExchangeAnswered | e.ExchangeFailed):
-            self.flying = None
-        for command in self.node.step(event):
-            assert not self.drained, f"{command} after the end"
-            self._obey(command)
-
-    def _obey(self, command: Any) -> None:
-        match command:
-            case c.DoExchange():
-                self._exchange(command)
-            case c.DoMaintain():
-                self._maintain()
-            case c.Execute(job):
-                self._execute(job)
-            case c.CancelHandler(worker, pair, reason):
-                self._cancel((worker, pair), reason)
-            case c.WakeAt(at):
-                self.alarm += 1
-                self.world.at(at - self.offset, _bind(self._wake, self.alarm))
-            case c.RegisterAnew(worker, why):
-                self.beat_with(lambda at: p.Doubted(at, worker, why))
-            case c.Drained():
-                self.drained = True
-                self.beat_with(p.StopAsked)
-
-    def _wake(self, alarm: int) -> None:
-        if alarm == self.alarm:
-            self.tell(e.Woken)
-
-    def _exchange(self, command: c.DoExchange) -> None:
-        assert self.flying is None, "one exchange is in flight at a time"
-        pairs = [Pair(o.job_id, o.attempt) for o in command.outcomes]
-        assert len(set(pairs)) == len(pairs), "an outcome travels once"
-        self.flying = command
-        world = self.world
-        busy = frozenset(pair for pair in pairs if world.stormy and world.chance(0.1))
-        operation = Exchange(
-            worker=command.worker,
-            outcomes=tuple(o for o in command.outcomes if (o.job_id, o.attempt) not in busy),
-            claim=command.claim,
-            list_running=command.list_running,
-        )
-
-        def answered(reply: Any) -> None:
-            said = {(each.job_id, each.attempt): each for each in reply.reported}
-            reported = tuple(said.get(pair) or Reported(*pair, Answer.BUSY) for pair in pairs)
-            self.tell(lambda at: e.ExchangeAnswered(at, replace(reply, reported=reported)))
-
-        def failed(unknown: bool) -> None:
-            self.tell(lambda at: e.ExchangeFailed(at, refused=False, unknown=unknown, why="lost"))
-
-        self._request(operation, answered, failed)
-
-    def _maintain(self) -> None:
-        self._request(
-            Maintain(lease=timedelta(seconds=LEASE)),
-            lambda reply: self.tell(lambda at: e.MaintainAnswered(at, reply)),
-            lambda _: self.tell(lambda at: e.MaintainAnswered(at, None)),
-        )
-
-    def _request(
-        self, operation: Any, answered: Callable[[Any], None], failed: Callable[[bool], None]
-    ) -> None:
-        """Perform an operation at the end of a long way, where everything may go wrong."""
-        world, draw = self.world, self.world.random
-        way, back = draw.uniform(0, SLOWEST), draw.uniform(0, SLOWEST)
-        fault = draw.randrange(5) if world.stormy and world.chance(world.plan.fault_rate) else None
-
-        def arrive() -> None:
-            reply = world.perform(operation)
-            if fault is None:
-                world.after(back, _bind(answered, reply))
-            elif fault == 1:  # committed, and the answer lost
-                world.after(back, _bind(failed, True))
-            elif fault == 2:  # a slow answer
-                world.after(back + draw.uniform(1, LEASE), _bind(answered, reply))
-
-        if fault == 0:  # nothing was committed
-            world.after(way, _bind(failed, False))
-        elif fault == 3:  # nothing was committed, but who knows
-            world.after(way, _bind(failed, True))
-        elif fault == 4:  # given up, and committed only then
-            world.after(way, _bind(failed, True))
-            world.after(way + draw.uniform(0, LEASE), arrive)
-        else:
-            world.after(way, arrive)
-
-    # Handlers
-
-    def _execute(self, job: Any) -> None:
-        draw = self.world.random
-        pair = Pair(job.id, job.attempt)
-        self.world.executed[pair] += 1
-        assert self.world.executed[pair] == 1, "an attempt is executed once"
-        key = (job.worker, pair)
-        self.handlers[key] = None
-        ending = draw.choice(
-            [Returned(), Returned(), Returned(), Raised(BROKEN), Snoozed(timedelta(seconds=1))]
-        )
-        self.world.after(
-            draw.choice([0.0, 0.2, 1.0, LONGEST]), lambda: self._end(key, ending)
-        )
-
-    def _cancel(self, key: tuple[WorkerId, Pair], reason: CancelReason) -> None:
-        if key in self.handlers:
-            self.handlers[key] = reason
-            if self.world.chance(0.7):
-                self.world.after(self.world.random.uniform(0, 0.5), lambda: self._end(key, Stopped()))
-
-    def _end(self, key: tuple[WorkerId, Pair], ending: Any) -> None:
-        if key in self.handlers:
-            del self.handlers[key]
-            self.tell(lambda at: e.Finished(at, *key, ending))
-
-    # The heart
-
-    def beat_with(self, make: Callable[[float], Any]) -> None:
-        self.heart.put(lambda: self._pulse(make(self.now)))
-
-    def _pulse(self, event: Any) -> None:
-        if isinstance(
-            event, p.RegisterAnswered | p.BeatAnswered | p.CallFailed | p.Deregistered
-        ):
-            self.calling = False
-        for command in self.pulse.step(event):
-            assert not self.stopped, f"{command} after the end"
-            match command:
-                case p.Tell(event):
-                    self.tell(_bind_event(event))
-                case p.TickAt(at):
-                    self.tick += 1
-                    self.world.at(at - self.offset, _bind(self._tick, self.tick))
-                case p.DoRegister() | p.DoBeat() | p.DoDeregister():
-                    self._call(command)
-                case p.PulseStopped():
-                    self.stopped = True
-
-    def _tick(self, tick: int) -> None:
-        if tick == self.tick:
-            self.beat_with(lambda at: p.Ticked(at, self.turned_at))
-
-    def _call(self, command: p.Call) -> None:
-        assert not self.calling, "one call of the heart is in flight at a time"
-        self.calling = True
-        lease, sent_at = timedelta(seconds=LEASE), self.now
-        operation: Any
-        match command:
-            case p.DoRegister():
-                worker = WorkerId(self.world.fresh())
-                operation = Register(info=self._info(worker), lease=lease)
-                event: Any = lambda at, reply: p.RegisterAnswered(at, sent_at, reply.worker)
-            case p.DoBeat(worker):
-                operation = Beat(worker=worker, lease=lease)
-                event = lambda at, reply: p.BeatAnswered(at, sent_at, reply)
-            case p.DoDeregister(worker):
-                operation = Deregister(worker)
-                event = lambda at, _: p.Deregistered(at)
-        self._request(
-            operation,
-            lambda reply: self.beat_with(lambda at: event(at, reply)),
-            lambda _: self.beat_with(lambda at: p.CallFailed(at, "lost")),
-        )
-
-    def _info(self, worker: WorkerId) -> WorkerInfo:
-        return WorkerInfo(
-            id=worker,
-            host="here",
-            pid=1,
-            version="1",
-            queues=("default",),
-            wire_names=frozenset({"job"}),
-            slots=self.world.plan.slots,
-        )
-
-    # What must hold
-
-    def holds(self, worker: WorkerId, pair: Pair) -> bool:
-        """Whether the node accounts for this attempt."""
-        return pair in self.node._holdings.known_pairs(worker)
-
-    def check(self) -> None:
-        assert len(self.handlers) <= self.world.plan.slots, "more handlers than slots"
-
-    def check_leases(self, leases: dict[WorkerId, Any], now: Any) -> None:
-        """A handler that was not told to stop runs under a live lease, unless all stood still."""
-        if self.pump.closed or self.pump.waiting:
-            return
-        for (worker, _), reason in self.handlers.items():
-            if reason is None and not self.drained:
-                assert leases[worker] > now, "a handler works on although its lease has lapsed"
-
-
-class Mailbox:
-    """A thread of a machine: while it stands still, what is put to it waits, in order."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._until = 0.0
-        self.waiting: list[Callable[[], None]] = []
-
-    @property
-    def closed(self) -> bool:
-        return self._world.now < self._until
-
-    def close_for(self, length: float) -> None:
-        self._until = max(self._until, self._world.now + length)
-        self._world.at(self._until, self._open)
-
-    def put(self, act: Callable[[], None]) -> None:
-        if self.closed or self.waiting:
-            self.waiting.append(act)
-        else:
-            act()
-
-    def _open(self) -> None:
-        while self.waiting and not self.closed:
-            self.waiting.pop(0)()
-
-
-def _bind(act: Callable[..., Any], *arguments: Any) -> Callable[[], None]:
-    return lambda: act(*arguments)
-
-
-def _bind_event(event: Any) -> Callable[[float], Any]:
-    return lambda _: event

@@ -65,7 +65,7 @@ class SqliteStore:
         auto_migrate: bool = True,
     ) -> None:
         require_version()
-        settings = Settings(checked_path(path), synchronous, busy_timeout)
+        settings = Settings(checked_path(path).absolute(), synchronous, busy_timeout)
         catalogue = Catalogue(SqliteDialect())
         env = Env(catalogue.dialect, bounds)
         self._site = Site(settings, catalogue, clock, env, auto_migrate)

@@ -27,7 +27,7 @@ R = TypeVar("R")
 BUSY_TRIES: Final = 2
 """How often an operation waits the whole busy time-out for the write lock."""
 _LONGEST_PAUSE = 0.05
-POLL_SECONDS: Final = 0.025
+POLL_SECONDS: Final = 0.04
 """How often the file is asked whether another process wrote, while somebody watches."""
 
 

@@ -333,6 +333,19 @@ def test_a_job_that_was_started_does_not_expire(store: Store, clock: VirtualCloc
     assert claim_one(store, worker).id == job.id
 
 
+def test_a_started_job_past_its_expiry_keeps_the_sweep_from_none_behind_it(
+    store: Store, clock: VirtualClock
+) -> None:
+    """F1."""
+    job = start(store, register(store), not_after=clock() + SECOND)
+    unstarted = enqueue_one(store, not_after=clock() + 2 * SECOND)
+    fail(store, job)
+    clock.advance(2 * SECOND)
+    assert maintain(store, limit=1).expired == 1
+    assert state_of(store, unstarted) is JobState.CANCELLED
+    assert state_of(store, job.id) is JobState.SCHEDULED
+
+
 def test_expiry_is_swept_in_bounded_batches(store: Store, clock: VirtualClock) -> None:
     """F1."""
     for _ in range(5):

@@ -53,7 +53,7 @@ WISH: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("state", REQUEUEABLE)
+@pytest.mark.parametrize("state", sorted(REQUEUEABLE))
 def test_a_requeued_job_is_ready_with_its_history_kept(
     store: Store, clock: VirtualClock, state: JobState
 ) -> None:

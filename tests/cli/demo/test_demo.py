@@ -2,9 +2,11 @@
 
 import os
 import re
+import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
@@ -35,9 +37,16 @@ def kept(ran):
     return Path(re.search(r"are kept in (.+)", ran.stdout)[1])
 
 
+@pytest.fixture
+def demo(tidemill, monkeypatch, tmp_path):
+    """Run the demonstration from here, in a directory that goes with the test."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return lambda *options: tidemill("demo", *options)
+
+
 def number_beside(text, name):
     """The number that the table shows beside a name."""
-    return int(re.search(rf"{name}\W+([\d,]+)", text)[1].replace(",", ""))
+    return int(re.search(rf"│ {name} *│ *([\d,]+)", text)[1].replace(",", ""))
 
 
 def test_the_run_ends_well_and_says_so(ran):
@@ -85,11 +94,18 @@ def test_the_journal_knows_every_job_and_three_processes(ran, kept):
     assert sum(count > 1 for count in per_job.values()) == twice
 
 
-def test_a_file_that_differs_from_its_record_fails_the_run(tidemill, monkeypatch):
+def test_a_run_without_faults_leaves_nothing_behind(demo, tmp_path):
+    result = demo("--files", "5", "--no-faults", "--workers", "1")
+    assert result.exit_code == 0, result.output
+    assert "lapsed with their worker" in result.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_differs_from_its_record_fails_the_run(demo, monkeypatch):
     files = [file for file in records.installed_files() if file.size][:20]
     files[7] = files[7]._replace(digest="0" * 64)
     monkeypatch.setattr(records, "installed_files", lambda: files)
-    result = tidemill("demo", "--files", "20", "--no-faults")
+    result = demo("--files", "20", "--no-faults")
     assert result.exit_code == 1, result.output
     assert number_beside(result.stdout, "files that differ from their RECORD") == 1
     assert number_beside(result.stdout, "succeeded") == 20
@@ -97,26 +113,47 @@ def test_a_file_that_differs_from_its_record_fails_the_run(tidemill, monkeypatch
 
 
 @pytest.mark.parametrize("options", [[], ["--files", "11"]])
-def test_too_few_files_fail_the_run_before_it_starts(tidemill, monkeypatch, options):
+def test_too_few_files_fail_the_run_before_it_starts(demo, monkeypatch, options):
     files = records.installed_files()[:10]
     monkeypatch.setattr(records, "installed_files", lambda: files)
-    result = tidemill("demo", *options)
+    result = demo(*options)
     assert (result.exit_code, result.stdout) == (1, "")
     assert "list 10 files with a hash" in result.stderr
     assert f"needs {'5,000' if not options else '11'}" in result.stderr
 
 
-def test_one_worker_is_too_few_for_two_faults(tidemill):
-    result = tidemill("demo", "--workers", "1")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_is_cut_short_leaves_no_worker_behind(tmp_path, number):
+    run = subprocess.Popen(
+        [sys.executable, "-m", "tidemill", "demo", "--files", "300"],
+        env={**os.environ, "TMPDIR": str(tmp_path)}, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    for line in run.stdout:
+        if "of 300 jobs succeeded" in line:
+            break
+    run.send_signal(number)
+    out, _ = run.communicate(timeout=60)
+    assert run.returncode != 0
+    (folder,) = tmp_path.glob("tidemill-demo-*")
+    assert f"are kept in {folder}" in out
+    pids = {body.pid for body in read_journal(folder / "journal.txt")}
+    assert pids
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+def test_one_worker_is_too_few_for_two_faults(demo):
+    result = demo("--workers", "1")
     assert result.exit_code == 2
     assert "--no-faults" in result.stderr
 
 
-def test_a_worker_that_ends_unasked_fails_the_run_with_its_last_words(tidemill, monkeypatch):
+def test_a_worker_that_ends_unasked_fails_the_run_with_its_last_words(demo, monkeypatch):
     monkeypatch.setattr(fleet, "APP", "no_such_module:mill")
-    result = tidemill("demo", "--files", "5", "--no-faults")
+    result = demo("--files", "5", "--no-faults")
     assert result.exit_code == 1
-    assert "Worker 1 ended with code 2" in result.stderr
+    assert re.search("Worker [12] ended with code 2", result.stderr)
     assert "There is no module 'no_such_module'" in result.stderr
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -56,9 +59,10 @@ def demo(*, files: int | None, workers: int, no_faults: bool, keep: bool) -> Non
     directory = Path(tempfile.mkdtemp(prefix="tidemill-demo-"))
     done = False
     try:
-        ran = _run(
-            chosen, directory, workers=workers, faults=not no_faults, slowed=files is not None
-        )
+        with _ended_in_order():
+            ran = _run(
+                chosen, directory, workers=workers, faults=not no_faults, slowed=files is not None
+            )
         _conclude(ran)
         done = True
     finally:
@@ -66,6 +70,20 @@ def demo(*, files: int | None, workers: int, no_faults: bool, keep: bool) -> Non
             shutil.rmtree(directory)
         else:
             click.echo(f"The database, the journal and the logs are kept in {directory}")
+
+
+@contextmanager
+def _ended_in_order() -> Generator[None]:
+    """Let SIGTERM unwind like Ctrl-C does, so that no worker process is left behind."""
+
+    def leave(number: int, _frame: object) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _chosen(wanted: int | None) -> list[RecordedFile]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import csv
+import os
 import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,21 +29,27 @@ def installed_files() -> list[RecordedFile]:
     packaging specifications.
     """
     found: dict[str, RecordedFile] = {}
-    for directory in sorted({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}):
-        for record in sorted(Path(directory).glob("*.dist-info/RECORD")):
+    for directory in sorted({_directory("purelib"), _directory("platlib")}):
+        for record in sorted(directory.glob("*.dist-info/RECORD")):
             found.update((file.path, file) for file in recorded(record))
     return [found[path] for path in sorted(found)]
 
 
 def recorded(record: Path) -> Iterator[RecordedFile]:
     """The files of one RECORD that have a SHA-256 and a size, and are there."""
+    base = record.parent.parent
     with record.open(encoding="utf-8", newline="") as rows:
         for row in csv.reader(rows):
             if len(row) != 3 or not row[1].startswith(_HASH) or not row[2]:  # noqa: PLR2004 - path, hash, size
                 continue
-            path = (record.parent.parent / row[0]).resolve()
-            if path.suffix != ".pyc" and path.is_file():
-                yield RecordedFile(str(path), _hexadecimal(row[1]), int(row[2]))
+            path = os.path.normpath(base / row[0])
+            if not path.endswith(".pyc") and os.path.isfile(path):  # noqa: PTH113 - it is text already
+                yield RecordedFile(path, _hexadecimal(row[1]), int(row[2]))
+
+
+def _directory(name: str) -> Path:
+    """Where packages are; resolved, since one of the two may be a link to the other."""
+    return Path(sysconfig.get_path(name)).resolve()
 
 
 def _hexadecimal(recorded_hash: str) -> str:

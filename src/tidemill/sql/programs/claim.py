@@ -113,7 +113,7 @@ def _sort(env: Env, state: Claim, rows: Sequence[Row]) -> Program[int]:
     starting = fates[Fate.START]
     if starting:
         check(JobState.READY, JobState.RUNNING, By.CLAIM)
-        ids = tuple([job_id(env.dialect, row) for row in starting])
+        ids = tuple([row["id"] for row in starting])  # as the driver gave them, and takes them
         yield Statement("start_jobs", {"ids": ids, "worker": state.worker, "now": state.now})
         state.jobs += [claimed(env.dialect, row, state.worker, state.now) for row in starting]
     for fate, aside in fates.items():

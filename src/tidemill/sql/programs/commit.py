@@ -155,7 +155,8 @@ def _finish_plain(
         for chunk in chunks(ids):
             tuple_fence = {"worker": reporter.worker, "attempt": attempt}
             rows = yield Statement("finish_plain", {"ids": tuple(chunk), "now": now, **tuple_fence})
-            finished.update([job_id(env.dialect, row) for row in rows])
+            whole = len(rows) == len(chunk)
+            finished.update(chunk if whole else [job_id(env.dialect, row) for row in rows])
     return finished
 
 
