@@ -27,6 +27,7 @@ LONGER: dict[str, str] = {}
 
 # Rooms of the tests that mirror no room of src.
 OWN_ROOMS = {
+    "api": "the user's side: what the public modules do together",
     "docs": "the examples of the documentation, run",
     "front_door": "the package itself",
     "mutants": "guards with one condition removed, which the suites must notice",

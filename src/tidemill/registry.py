@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -17,6 +18,8 @@ from tidemill.values.retry import DEFAULT_RETRY, Retry
 
 ExecutorKind = Literal["async", "thread"]
 Extra = Literal["refuse", "ignore"]
+
+_CONTEXT_WORD = re.compile(rf"\b{JobContext.__name__}\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,7 +238,7 @@ def _is_context(function: Callable[..., Any], parameter: inspect.Parameter) -> b
     if isinstance(annotation, str):
         # Text that names the context is recognised as it stands; what text does not tell is
         # looked up only where nothing has to be imported for it.
-        if annotation.rpartition(".")[2] == JobContext.__name__:
+        if _CONTEXT_WORD.search(annotation):
             return True
         scope = inspect.unwrap(function).__globals__
         return annotation.isidentifier() and scope.get(annotation) is JobContext

@@ -87,7 +87,14 @@ def test_what_the_shell_asks_of_a_definition(mill: Tidemill) -> None:
 
 @pytest.mark.parametrize(
     "annotation",
-    [JobContext, "JobContext", "tidemill.JobContext", "Ctx", Annotated[Ctx, "mine"]],
+    [
+        JobContext,
+        "JobContext",
+        "tidemill.JobContext",
+        "Ctx",
+        Annotated[Ctx, "mine"],
+        "Annotated[JobContext, 1]",
+    ],
     ids=repr,
 )
 def test_the_context_is_known_however_it_is_written(mill: Tidemill, annotation: Any) -> None:

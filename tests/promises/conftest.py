@@ -25,7 +25,8 @@ from tidemill.values.jobs import JobDetails
 HERE = Path(__file__).parent
 GENEROUS = 60.0
 BREATH = 0.01  # a waiting test leaves the processor to the processes it waits for
-LEASE = "1s"
+SHORT = "1s"
+"""The lease of a process that is about to lose it. Whoever is to keep its own has a long one."""
 
 
 def wait_until(holds: Callable[[], object]) -> None:
@@ -105,8 +106,11 @@ class Site:
         self.processes.append(running)
         return running
 
+    def start_victim(self, *options: str, **env: object) -> Running:
+        return self.start_worker("--lease", SHORT, *options, **env)
+
     def start_worker(self, *options: str, **env: object) -> Running:
-        command = ("-m", "tidemill", "worker", "promised:mill", "--lease", LEASE)
+        command = ("-m", "tidemill", "worker", "promised:mill")
         return self.start(*command, *options, **env)
 
     def lines(self) -> list[list[str]]:

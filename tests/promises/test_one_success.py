@@ -25,7 +25,7 @@ from tidemill.values.states import JobState
 from tidemill.values.tags import Tag
 
 
-def test_a_report_after_the_lease_is_rejected_and_recorded_with_both_pairs(site, wait_until):
+def test_a_report_after_the_lease_is_rejected_and_recorded_with_both_pairs(site):
     job_id = promised.held_job.sync.enqueue("k").id
     dead = site.start("reporter.py", "1", stdout=subprocess.PIPE)
     claim = json.loads(dead.process.stdout.readline())
@@ -57,7 +57,7 @@ def test_a_report_after_the_lease_is_rejected_and_recorded_with_both_pairs(site,
 
 def test_a_worker_that_slept_past_its_lease_leaves_no_trace_of_its_end(site, wait_until):
     gate = site.gate("gate")
-    sleeper = site.start_worker(PROMISE_GATE=gate)
+    sleeper = site.start_victim(PROMISE_GATE=gate)
     job_id = promised.held_job.sync.enqueue("k").id
     wait_until(lambda: site.wrote("start", "k", sleeper))
     sleeper.freeze()

@@ -265,6 +265,19 @@ async def test_a_worker_waits_for_the_upkeep_that_is_under_way(
     nothing_left()
 
 
+def test_a_loop_that_was_closed_under_a_worker_ends_its_lease(
+    make_worker, books, threads_of_ours, caplog
+):
+    async def leave_it_running():
+        await make_worker(lease=1).start()
+        await books.until(books.workers)
+
+    asyncio.run(leave_it_running())
+    asyncio.run(books.until(lambda: not threads_of_ours()))
+    assert books.workers() == []
+    assert "closed under a running worker" in caplog.text
+
+
 class Death(BaseException):
     """Not even an Exception."""
 

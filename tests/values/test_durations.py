@@ -56,4 +56,4 @@ def test_a_wish_for_the_past_is_a_wish_for_at_once() -> None:
 
 
 def test_wishes_are_not_swallowed_as_errors_of_the_library() -> None:
-    assert not issubclass(RetryAfter | Snooze | Discard, TidemillError)
+    assert not any(issubclass(wish, TidemillError) for wish in (RetryAfter, Snooze, Discard))

@@ -85,9 +85,8 @@ def worker(
     grace period, and are then cancelled and their jobs given back at no cost. A second signal ends
     the wait at once. The log goes to stderr.
     """
-    import asyncio
-
     from tidemill.cli.log_lines import write_log
+    from tidemill.shell.process import run_process
 
     write_log(log_level, as_json=as_json)
     app = load_app(app_name)
@@ -96,6 +95,6 @@ def worker(
     if store_url is not None:
         app.configure(store_url)
     try:
-        asyncio.run(kept(app).worker(**settings).run())
+        run_process(kept(app).worker(**settings))
     finally:
         app.close()

@@ -89,7 +89,7 @@ class Worker:
         try:
             self._heart.start(
                 tell=lambda event: pump.tell_threadsafe(lambda _: event),
-                ping=lambda: _threadsafe(loop, self._heart.turned),
+                ping=lambda: _ping(loop, self._heart),
                 on_end=lambda error: _threadsafe(loop, lambda: _note_end(pump, ended, error)),
             )
         except BaseException:
@@ -249,8 +249,15 @@ def _note_end(pump: Pump, ended: asyncio.Future[None], error: BaseException | No
         pump.fail(fault)
 
 
-def _threadsafe(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
+def _ping(loop: asyncio.AbstractEventLoop, heart: Heart) -> None:
+    if not _threadsafe(loop, heart.turned):
+        logger.error("The event loop was closed under a running worker; its jobs lapse.")
+        heart.stop()
+
+
+def _threadsafe(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> bool:
     try:
         loop.call_soon_threadsafe(call)
     except RuntimeError:  # the loop has closed: nobody is left to tell
-        return
+        return False
+    return True
