@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import import_module
 from threading import Lock
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tidemill.client import Client, JobRef
 from tidemill.config import open_store, require_scheme, store_url
@@ -30,13 +30,14 @@ from tidemill.registry import (
     Registry,
     define,
 )
-from tidemill.shell.settings import WorkerSettings
-from tidemill.shell.worker import Worker
 from tidemill.store.contract import Store
 from tidemill.values.bounds import DEFAULT_BOUNDS, Bounds
 from tidemill.values.durations import Duration, duration
 from tidemill.values.jobs import DEFAULT_PRIORITY, DEFAULT_QUEUE
 from tidemill.values.retry import DEFAULT_RETRY, Retry
+
+if TYPE_CHECKING:
+    from tidemill.shell.worker import Worker
 
 R = TypeVar("R")
 
@@ -222,6 +223,10 @@ class Tidemill(_Declares):
         Raises:
             ConfigurationError: settings that cannot work, or `imports` that are not there.
         """
+        # Imported here, so that a process which only enqueues does not load what runs jobs.
+        from tidemill.shell.settings import WorkerSettings  # noqa: PLC0415 - see above
+        from tidemill.shell.worker import Worker  # noqa: PLC0415 - see above
+
         self.load_imports()
         settings = WorkerSettings(
             queues=queues,

@@ -18,7 +18,6 @@
     ├── JobNotSucceeded             a result was asked of a job that ended otherwise
     ├── ResultTimeout               a result was not there in time
     ├── WrongContext                a call that cannot be made from here
-    ├── StaleAttempt                this attempt no longer holds its job
     ├── JobCancelled                a handler that honours a request to stop
     ├── StoreError                  the database could not be used
     │   ├── StoreUnavailable        transient: busy, cut, restarting; retried by the library
@@ -117,10 +116,6 @@ class ResultTimeout(TidemillError, TimeoutError):
 
 class WrongContext(TidemillError):
     """A call that cannot be made from here, with the call that can."""
-
-
-class StaleAttempt(TidemillError):
-    """This attempt no longer holds its job: nothing it writes will be recorded."""
 
 
 class JobCancelled(TidemillError):
