@@ -47,6 +47,7 @@ class Machine:
         self.turns: tuple[float, int] = (0.0, 0)
         self.draining = self.drained = self.stopped = False
         self.turned_at = 0.0
+        self.lease: WorkerId | None = None
 
     @property
     def now(self) -> float:
@@ -81,6 +82,10 @@ class Machine:
         self.turned_at = self.now
         if isinstance(event, e.ExchangeAnswered | e.ExchangeFailed):
             self.flying = None
+        if isinstance(event, e.LeaseGained):
+            self.lease = event.worker
+        elif isinstance(event, e.LeaseLost) and event.worker == self.lease:
+            self.lease = None
         for command in self.node.step(event):
             assert not self.drained, f"{command} after the end"
             self._obey(command)
@@ -99,6 +104,7 @@ class Machine:
                 self.alarm += 1
                 self.world.at(at - self.offset, bind(self._wake, self.alarm))
             case c.RegisterAnew(worker, why):
+                self.lease = None
                 self.beat_with(lambda at: p.Doubted(at, worker, why))
             case c.Drained():
                 self.drained = True
@@ -113,6 +119,7 @@ class Machine:
         pairs = [Pair(o.job_id, o.attempt) for o in command.outcomes]
         assert len(set(pairs)) == len(pairs), "an outcome travels once"
         self.flying = command
+        self._check_claim(command)
         world = self.world
         busy = frozenset(pair for pair in pairs if world.stormy and world.chance(0.1))
         operation = Exchange(
@@ -131,6 +138,13 @@ class Machine:
             self.tell(lambda at: e.ExchangeFailed(at, refused=False, unknown=unknown, why="lost"))
 
         self.world.request(operation, answered, failed)
+
+    def _check_claim(self, command: c.DoExchange) -> None:
+        if command.claim is not None:
+            free = self.world.plan.slots - len(self.handlers)
+            assert 1 <= command.claim.limit <= free, "a claim is for free slots only"
+            assert command.worker == self.lease, "a claim needs a lease"
+            assert not self.draining or self.pump.waiting, "nothing is claimed at the end"
 
     def _maintain(self) -> None:
         self.world.request(
@@ -239,14 +253,11 @@ class Machine:
 
     def check(self) -> None:
         assert len(self.handlers) <= self.world.plan.slots, "more handlers than slots"
-
-    def check_leases(self, leases: dict[WorkerId, Any], now: Any) -> None:
-        """A handler that was not told to stop runs under a live lease, unless all stood still."""
-        if self.pump.closed or self.pump.waiting:
+        if self.drained or self.pump.closed or self.pump.waiting:
             return
         for (worker, _), reason in self.handlers.items():
-            if reason is None and not self.drained:
-                assert leases[worker] > now, "a handler works on although its lease has lapsed"
+            live = self.world.leases[worker] > self.world.now
+            assert live or reason is not None, "a handler works on although its lease has lapsed"
 
 
 class Mailbox:

@@ -18,7 +18,7 @@ PLANS = st.builds(
 )
 
 
-@settings(max_examples=60, derandomize=True, database=None, deadline=None)
+@settings(max_examples=200, derandomize=True, database=None, deadline=None)
 @given(PLANS)
 def test_whatever_fails_every_job_ends_once_and_nothing_runs_that_nobody_holds(plan: Plan) -> None:
     World(plan if plan.machines > plan.drains else Plan(**{**vars(plan), "drains": 0})).run()

@@ -19,9 +19,10 @@ from tests.core.machine import LEASE, LONGEST, Machine, bind
 from tests.core.script import START
 
 from tidemill.store.enqueue import Enqueue
+from tidemill.store.lease import Beat, Register
 from tidemill.store.memory.clock import VirtualClock
 from tidemill.store.memory.store import MemoryStore
-from tidemill.store.monitor import ListJobs, ListWorkers
+from tidemill.store.monitor import ListJobs
 from tidemill.store.operators import Cancel
 from tidemill.values.ids import ActionId, JobId, WorkerId
 from tidemill.values.jobs import NewJob
@@ -65,6 +66,7 @@ class World:
         self.changed = False
         self.ended: dict[JobId, JobState] = {}
         self.executed: Counter[Pair] = Counter()
+        self.leases: dict[WorkerId, float] = {}
         self.unheld: dict[tuple[WorkerId, Pair], float] = {}
         self.calm_at = plan.storm + LEASE
         self.machines = [Machine(self, number) for number in range(plan.machines)]
@@ -86,7 +88,10 @@ class World:
 
     def perform(self, operation: Any) -> Any:
         self.changed = True
-        return self.store.perform_sync(operation)
+        reply = self.store.perform_sync(operation)
+        if isinstance(operation, Register) or (isinstance(operation, Beat) and reply.live):
+            self.leases[reply.worker] = self.now + LEASE
+        return reply
 
     def chance(self, rate: float) -> bool:
         return self.random.random() < rate
@@ -132,6 +137,9 @@ class World:
             act()
             self._check()
         assert self._over(), f"nothing more happens: {self._leftovers()}"
+        if not (self.plan.pauses or self.plan.fault_rate):
+            jobs = self.store.perform_sync(ListJobs(limit=200)).jobs
+            assert not any(job.lapses for job in jobs), "nothing lapses when nothing fails"
 
     def _over(self) -> bool:
         drained = all(m.stopped for m in self.machines if m.draining)
@@ -183,9 +191,6 @@ class World:
 
     def _check_jobs(self) -> None:
         unheld = {}
-        leases = {w.id: w.lease_expires_at for w in self.store.perform_sync(ListWorkers())}
-        for machine in self.machines:
-            machine.check_leases(leases, self.clock())
         for job in self.store.perform_sync(ListJobs(limit=200)).jobs:
             if job.id in self.ended:
                 assert job.state is self.ended[job.id], "a job ends once"

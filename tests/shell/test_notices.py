@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from tidemill.core.commands import NoticeStale
-from tidemill.shell.identity import Mint, new_id
+from tidemill.shell.identity import new_id
 from tidemill.shell.notices import log_notice
 from tidemill.values.ids import Attempt, JobId, WorkerId
 from tidemill.values.jobs import Holder
@@ -34,11 +34,3 @@ def test_a_stale_report_on_a_job_that_nobody_holds_says_so(caplog):
     holder = Holder(None, Attempt(3), JobState.READY)
     log_notice(NoticeStale(old, Reported(job, Attempt(1), Answer.STALE, holder=holder)))
     assert "the job is ready, held by worker nobody, attempt 3" in caplog.text
-
-
-def test_ids_climb_within_a_millisecond_and_while_the_clock_steps_back():
-    mint = Mint()
-    instants = [1_000] * 1_000 + [900] * 1_000 + [1_001]
-    ids = [mint.new(instant) for instant in instants]
-    assert ids == sorted(set(ids))
-    assert {each.version for each in ids} == {7}

@@ -80,7 +80,7 @@ class Heart:
         self,
         tell: Callable[[Event], None],
         ping: Callable[[], None],
-        on_end: Callable[[BaseException | None], None],
+        on_end: Callable[[BaseException | None], object],
     ) -> None:
         """Beat from now on.
 
@@ -111,7 +111,7 @@ class Heart:
         if self._thread is not None:
             self._thread.join()
 
-    def _live(self, on_end: Callable[[BaseException | None], None]) -> None:
+    def _live(self, on_end: Callable[[BaseException | None], object]) -> None:
         try:
             while not self._ended:
                 self._beat_once()
