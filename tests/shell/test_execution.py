@@ -365,3 +365,24 @@ def lambda_named(name):
 
     job.__name__ = name
     return job
+
+
+async def test_a_kept_traceback_starts_with_the_handler(bench, handler):
+    def body():
+        message = "no such card"
+        raise ValueError(message)
+
+    ending = await bench.run(handler(body))
+    assert "no such card" in ending.error.detail
+    assert "in body" in ending.error.detail
+    assert "tidemill/shell" not in ending.error.detail
+
+
+async def test_a_traceback_without_the_handler_is_kept_whole(bench, jobs):
+    @jobs
+    async def picky(card):
+        return card
+
+    ending = await bench.run("picky")
+    assert "missing 1 required" in ending.error.message
+    assert "tidemill/shell" in ending.error.detail

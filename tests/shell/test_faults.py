@@ -12,7 +12,7 @@ from itertools import product
 
 import pytest
 
-from tidemill.errors import AnswerLost, StoreUnavailable
+from tidemill.errors import AnswerLost, SchemaError, StoreUnavailable
 from tidemill.store.exchange import Exchange
 from tidemill.store.lease import Beat, Deregister, Maintain, Register
 from tidemill.values.retry import Retry
@@ -111,7 +111,7 @@ async def test_an_outage_is_logged_once_and_so_is_its_end(
         await books.until(lambda: books.states(ids.values())["succeeded"] == len(ids))
     lines = [record.getMessage() for record in caplog.records]
     assert lines.count("The store answers again.") == 1
-    outage = "The store does not answer: restarting. Trying again until it does."
+    outage = "The store does not answer; trying again until it does. restarting"
     assert lines.count(outage) == 1
     assert_recorded_once(books, ids, bodies)
 
@@ -241,3 +241,15 @@ def sweep_until_lapsed(store, ended):
     while not store.perform_sync(Maintain(lease=LEASE)).lapsed:
         threading.Event().wait(0.01)
     ended.set()
+
+
+@pytest.mark.parametrize("fits", [Register, Beat], ids=["registering", "beating"])
+async def test_a_schema_that_does_not_fit_ends_the_worker_with_that_sentence(
+    store, make_worker, fits
+):
+    unfit = SchemaError("the schema is for a newer Tidemill")
+    store.fail(lambda operation: isinstance(operation, fits), unfit)
+    worker = make_worker(lease=LEASE)
+    await worker.start()
+    with pytest.raises(SchemaError, match="newer Tidemill"):
+        await worker.wait()

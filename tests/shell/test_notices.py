@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import logging
+from datetime import timedelta
+
+import pytest
 
 from tidemill.core.commands import NoticeStale
 from tidemill.shell.identity import new_id
-from tidemill.shell.notices import log_notice
+from tidemill.shell.notices import log_ending, log_notice
+from tidemill.values.endings import (
+    Discarded,
+    Raised,
+    Returned,
+    Snoozed,
+    Stopped,
+    Unroutable,
+)
 from tidemill.values.ids import Attempt, JobId, WorkerId
 from tidemill.values.jobs import Holder
-from tidemill.values.outcomes import Answer, Reported
+from tidemill.values.outcomes import Answer, ErrorInfo, Reported
 from tidemill.values.states import JobState
 
 
@@ -33,4 +44,29 @@ def test_a_stale_report_on_a_job_that_nobody_holds_says_so(caplog):
     job, old = JobId(new_id()), WorkerId(new_id())
     holder = Holder(None, Attempt(3), JobState.READY)
     log_notice(NoticeStale(old, Reported(job, Attempt(1), Answer.STALE, holder=holder)))
-    assert "the job is ready, held by worker nobody, attempt 3" in caplog.text
+    assert "the job is ready, held by nobody, attempt 3" in caplog.text
+
+
+ERROR = ErrorInfo("builtins.ValueError", "no such card", "a long traceback")
+
+
+@pytest.mark.parametrize(
+    ("ending", "level", "words"),
+    [
+        (Raised(ERROR), "WARNING", "failed with builtins.ValueError: no such card"),
+        (Unroutable("payload", ERROR), "ERROR", "cannot be run (payload): no such card"),
+        (Discarded(ERROR), "INFO", "asked to be discarded: no such card"),
+        (Snoozed(timedelta(seconds=5)), "DEBUG", "asked to come back after 0:00:05"),
+        (Stopped(), "INFO", "was cancelled"),
+        (Returned(), "DEBUG", "returned"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_an_ending_is_logged_as_loudly_as_it_matters(caplog, claimed, ending, level, words):
+    caplog.set_level(logging.DEBUG, "tidemill.worker")
+    job = claimed("capture")
+    log_ending(job, ending)
+    (record,) = caplog.records
+    assert record.levelname == level
+    assert record.getMessage() == f"Attempt 1 of capture {job.id} {words}."
+    assert (record.job_id, record.wire_name) == (str(job.id), "capture")

@@ -39,6 +39,7 @@ from tidemill.core.pulse import (
     TickAt,
     Ticked,
 )
+from tidemill.errors import SchemaError
 from tidemill.shell.identity import new_id
 from tidemill.shell.monotonic import Monotonic
 from tidemill.shell.notices import log_pulse_notice, logger
@@ -116,6 +117,8 @@ class Heart:
             while not self._ended:
                 self._beat_once()
             self._drop_channel()
+        except SchemaError as error:  # asking again will not help: this version may not work here
+            on_end(error)
         except BaseException as error:  # noqa: BLE001 - a dead heart must end the worker loudly
             logger.critical("The heart of this worker died.", exc_info=True)
             on_end(error)
@@ -164,6 +167,8 @@ class Heart:
             if self._channel is None:
                 self._channel = self._resources.enter_context(self._store.dedicated())
             return call(self._channel)
+        except SchemaError:
+            raise
         except Exception as error:  # noqa: BLE001 - whatever it is, the beat had no answer
             self._drop_channel()
             return CallFailed(self._clock(), f"{type(error).__name__}: {error}")

@@ -21,7 +21,17 @@ from tidemill.core.pulse import (
     NoticeStalled,
     PulseNotice,
 )
+from tidemill.values.endings import (
+    Discarded,
+    Ending,
+    Raised,
+    Returned,
+    Snoozed,
+    Stopped,
+    Unroutable,
+)
 from tidemill.values.ids import Attempt, JobId, WorkerId
+from tidemill.values.jobs import Claimed
 
 logger = logging.getLogger("tidemill.worker")
 
@@ -51,19 +61,38 @@ def log_notice(notice: Notice) -> None:
             )
         case NoticeDropped(worker, pair, why):
             logger.error(
-                "The end of attempt %d of job %s cannot be recorded: %s. "
-                "The attempt will be given back and run again.",
+                "The end of attempt %d of job %s cannot be recorded, so the attempt will be given "
+                "back and run again. %s",
                 pair.attempt,
                 pair.job_id,
                 why,
                 extra=_fields(worker, pair.job_id, pair.attempt),
             )
         case NoticeDegraded(why):
-            logger.warning("The store does not answer: %s. Trying again until it does.", why)
+            logger.warning("The store does not answer; trying again until it does. %s", why)
         case NoticeRecovered():
             logger.warning("The store answers again.")
         case _:
             assert_never(notice)
+
+
+def log_ending(job: Claimed, ending: Ending) -> None:
+    """Log how a handler ended, unless it ended as everyone hopes."""
+    match ending:
+        case Raised(error):
+            _log_attempt(logging.WARNING, job, f"failed with {error.kind}: {error.message}")
+        case Unroutable(cause, error):
+            _log_attempt(logging.ERROR, job, f"cannot be run ({cause}): {error.message}")
+        case Discarded(error):
+            _log_attempt(logging.INFO, job, f"asked to be discarded: {error.message}")
+        case Snoozed(delay):
+            _log_attempt(logging.DEBUG, job, f"asked to come back after {delay}")
+        case Stopped():
+            _log_attempt(logging.INFO, job, "was cancelled")
+        case Returned():
+            _log_attempt(logging.DEBUG, job, "returned")
+        case _:
+            assert_never(ending)
 
 
 def log_pulse_notice(notice: PulseNotice) -> None:
@@ -87,30 +116,39 @@ def log_pulse_notice(notice: PulseNotice) -> None:
                 extra={"worker": str(worker)},
             )
         case NoticeNoAnswer(why):
-            logger.warning("A heartbeat had no answer: %s. Trying again until it has.", why)
+            logger.warning("A heartbeat had no answer; trying again until it has. %s", why)
         case _:
             assert_never(notice)
 
 
 def _log_stale(notice: NoticeStale) -> None:
     reported, holder = notice.reported, notice.reported.holder
-    now = "nobody" if holder is None or holder.worker is None else str(holder.worker)
+    now = None if holder is None else holder.worker
     attempt = reported.attempt if holder is None else holder.attempt
     logger.warning(
         "Rejected a stale report on job %s: it came from worker %s, attempt %d; "
-        "the job is %s, held by worker %s, attempt %d. Nothing of the report was applied.",
+        "the job is %s, held by %s, attempt %d. Nothing of the report was applied.",
         reported.job_id,
         notice.worker,
         reported.attempt,
         "gone" if holder is None else holder.state.value,
-        now,
+        "nobody" if now is None else f"worker {now}",
         attempt,
         extra={
             **_fields(notice.worker, reported.job_id, reported.attempt),
-            "holder_worker": now,
+            "holder_worker": None if now is None else str(now),
             "holder_attempt": attempt,
         },
     )
+
+
+def _log_attempt(level: int, job: Claimed, what: str) -> None:
+    if logger.isEnabledFor(level):
+        extra = _fields(job.worker, job.id, job.attempt)
+        extra |= {"wire_name": job.wire_name, "queue": job.queue, "tenant": job.tenant}
+        logger.log(
+            level, "Attempt %d of %s %s %s.", job.attempt, job.wire_name, job.id, what, extra=extra
+        )
 
 
 def _fields(worker: WorkerId, job_id: JobId, attempt: Attempt) -> dict[str, object]:

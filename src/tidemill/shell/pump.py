@@ -30,7 +30,7 @@ from tidemill.core.node import Node
 from tidemill.shell.calls import StoreCalls
 from tidemill.shell.execution import Execution, Executor
 from tidemill.shell.monotonic import Monotonic
-from tidemill.shell.notices import log_notice
+from tidemill.shell.notices import log_ending, log_notice
 from tidemill.values.endings import CancelReason, Ending
 from tidemill.values.ids import WorkerId
 from tidemill.values.jobs import Claimed
@@ -166,6 +166,7 @@ class Pump:
 
         def report(ending: Ending) -> None:
             self._executions.pop((job.worker, pair), None)
+            log_ending(job, ending)
             self.tell(Finished(self.now, job.worker, pair, ending))
 
         self._executions[job.worker, pair] = self._parts.executor.start(job, report)

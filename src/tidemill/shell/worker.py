@@ -12,7 +12,7 @@ from typing import Self
 from tidemill.core.dispatch import policy_for
 from tidemill.core.events import DrainAsked, Hinted, HurryAsked
 from tidemill.core.node import Node
-from tidemill.errors import StoreError, WrongContext
+from tidemill.errors import SchemaError, StoreError, WrongContext
 from tidemill.shell.calls import StoreCalls
 from tidemill.shell.definitions import ContextFactory, Definitions
 from tidemill.shell.execution import Executor
@@ -103,6 +103,7 @@ class Worker:
         Cancelling this waits no longer, and leaves the worker as it is.
 
         Raises:
+            SchemaError: the store's schema does not fit this version.
             Exception: whatever fault of the worker itself ended it.
         """
         pump = self._started()
@@ -242,7 +243,9 @@ class Worker:
 
 def _note_end(pump: Pump, ended: asyncio.Future[None], error: BaseException | None) -> None:
     ended.set_result(None)
-    if error is not None:
+    if isinstance(error, SchemaError):
+        pump.fail(error)
+    elif error is not None:
         message = f"The heart of this worker died ({error!r}); its jobs lapse and run elsewhere."
         fault = StoreError(message)
         fault.__cause__ = error
