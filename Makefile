@@ -49,7 +49,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 
 requirements: $(STAMP) ## Pin again what pyproject.toml and requirements/*.in ask for (ARGS=--upgrade for newer).
 	$(COMPILE) $(ARGS) -o requirements/bootstrap.txt requirements/bootstrap.in
-	$(COMPILE) $(ARGS) -o requirements/dev.txt pyproject.toml requirements/dev.in
+	$(COMPILE) $(ARGS) --all-extras -o requirements/dev.txt pyproject.toml requirements/dev.in
 
 clean: ## Remove everything that the other targets made.
 	rm -rf .venv .tools build dist htmlcov .coverage .coverage.*
