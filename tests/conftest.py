@@ -4,6 +4,7 @@ import os
 
 import pytest
 from hypothesis import settings
+from tests.postgres.servers import closing_line
 
 # No deadline for one example: a busy machine is no fault of the code. Under CI
 # Hypothesis draws the same examples every time.
@@ -13,6 +14,11 @@ settings.register_profile(
     deadline=None,
 )
 settings.load_profile("tidemill")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Name what this host did not let run."""
+    closing_line(terminalreporter)
 
 
 @pytest.fixture

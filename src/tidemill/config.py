@@ -13,7 +13,7 @@ from tidemill.values.durations import Duration, duration
 __all__ = ["STORE_VARIABLE", "Duration", "duration", "open_store", "require_scheme", "store_url"]
 
 STORE_VARIABLE = "TIDEMILL_STORE"
-SCHEMES = ("memory", "sqlite")
+SCHEMES = ("memory", "sqlite", "postgresql")
 
 
 def store_url(given: str | None) -> str:
@@ -41,10 +41,13 @@ def open_store(url: str, bounds: Bounds, clock: Clock) -> Store:
         ConfigurationError: the URL's scheme is not supported, or the URL says nothing usable.
     """
     # Only the store that is asked for is loaded.
-    if require_scheme(url) == "memory":
+    scheme = require_scheme(url)
+    if scheme == "memory":
         from tidemill.store.memory import MemoryStore  # noqa: PLC0415 - as said above
 
         return MemoryStore(clock, bounds=bounds)
+    if scheme == "postgresql":
+        return _postgres(url, bounds)
     from tidemill.adapters.sqlite import SqliteStore  # noqa: PLC0415 - as said above
 
     return SqliteStore.from_url(url, bounds=bounds)
@@ -58,12 +61,27 @@ def require_scheme(url: str) -> str:
             may hold a password.
     """
     scheme = urlsplit(url).scheme
-    if scheme not in SCHEMES:
+    if scheme not in SCHEMES or not url.startswith(f"{scheme}://"):
         shown = f"{scheme}://" if scheme else "a URL without a scheme"
         message = f"No store is known for {shown}. {_supported()}"
         raise ConfigurationError(message)
     return scheme
 
 
+def _postgres(url: str, bounds: Bounds) -> Store:
+    try:
+        from tidemill.adapters.postgres import PostgresStore  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as error:
+        message = (
+            f"A PostgreSQL store needs {error.name}, which is not installed: "
+            'pip install "tidemill[postgres]".'
+        )
+        raise ConfigurationError(message) from error
+    return PostgresStore.from_url(url, bounds=bounds)
+
+
 def _supported() -> str:
-    return "Supported are sqlite:///path/to/file.db, and memory:// for tests."
+    return (
+        "Supported are sqlite:///path/to/file.db, postgresql://user@host/database, and memory:// "
+        "for tests."
+    )

@@ -7,8 +7,11 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from tests.postgres.servers import *  # noqa: F403 - the fixtures of the servers
 
+from tidemill.adapters.postgres import PostgresStore
 from tidemill.adapters.sqlite import SqliteStore
+from tidemill.store.contract import Store
 from tidemill.store.enqueue import Enqueue
 from tidemill.store.exchange import Exchange
 from tidemill.store.lease import Maintain, Register
@@ -27,7 +30,7 @@ LEASE = timedelta(seconds=60)
 class Bench:
     """Short words for long requests."""
 
-    store: SqliteStore
+    store: Store
     clock: VirtualClock
     made: int = 0
 
@@ -92,6 +95,20 @@ def store(path: Path, clock: VirtualClock) -> Iterator[SqliteStore]:
 @pytest.fixture
 def bench(store: SqliteStore, clock: VirtualClock) -> Bench:
     return Bench(store, clock)
+
+
+@pytest.fixture
+def postgres(postgres_url: str, clock: VirtualClock) -> Iterator[PostgresStore]:
+    """An empty store on PostgreSQL 18, on the virtual clock."""
+    store = PostgresStore(postgres_url, clock=clock, hints=False)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def mill(postgres: PostgresStore, clock: VirtualClock) -> Bench:
+    """Short words for requests to PostgreSQL."""
+    return Bench(postgres, clock)
 
 
 @pytest.fixture(name="outcome")

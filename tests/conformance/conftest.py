@@ -1,22 +1,29 @@
 """The stores that the kit runs on here: each is one factory."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 
+import psycopg
 import pytest
+from tests.postgres.servers import *  # noqa: F403 - the fixtures of the servers
+from tests.postgres.servers import empty, fresh_database
 
+from tidemill.adapters.postgres import PostgresStore
 from tidemill.adapters.sqlite import SqliteStore
 from tidemill.conformance.plugin import *  # noqa: F403 - fixtures and hooks are found by their names
 from tidemill.conformance.plugin import StoreFactory
-from tidemill.store.contract import Store
+from tidemill.store.contract import Clock, Store
 from tidemill.store.memory import MemoryStore, VirtualClock
 
 
-def memory(directory: Path) -> StoreFactory:
+def memory(request: pytest.FixtureRequest) -> StoreFactory:
     return MemoryStore
 
 
-def sqlite(directory: Path) -> StoreFactory:
+def sqlite(request: pytest.FixtureRequest) -> StoreFactory:
+    directory: Path = request.getfixturevalue("tmp_path")
+
     def opened(clock: VirtualClock) -> Store:
         store = SqliteStore(directory / "jobs.db", clock=clock)
         store.migrate()
@@ -25,9 +32,139 @@ def sqlite(directory: Path) -> StoreFactory:
     return opened
 
 
-STORES: dict[str, Callable[[Path], StoreFactory]] = {"memory": memory, "sqlite": sqlite}
+class Kept(PostgresStore):
+    """A store that lives as long as the run: its connections know their statements already.
+
+    Each fact finds it empty, and on a clock of its own.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._moment: Clock = VirtualClock()
+        super().__init__(url, clock=self._now, hints=False)
+        self._sweeper = psycopg.connect(url, autocommit=True)
+
+    def _now(self) -> datetime:
+        return self._moment()
+
+    def emptied(self, clock: Clock) -> Store:
+        self._moment = clock
+        empty(self._sweeper)
+        return self
+
+    def close(self) -> None:
+        """A fact is over, and the next one comes."""
+
+    def end(self) -> None:
+        super().close()
+        self._sweeper.close()
 
 
-@pytest.fixture(params=STORES)
-def store_factory(request: pytest.FixtureRequest, tmp_path: Path) -> StoreFactory:
-    return STORES[request.param](tmp_path)
+class TellingClock(VirtualClock):
+    """A virtual clock that says when it moves."""
+
+    moved: Callable[[datetime], object] = staticmethod(lambda _now: None)
+
+    def advance(self, by: timedelta) -> datetime:
+        now = super().advance(by)
+        self.moved(now)
+        return now
+
+    def set(self, instant: datetime) -> datetime:
+        now = super().set(instant)
+        self.moved(now)
+        return now
+
+
+@pytest.fixture
+def clock() -> TellingClock:
+    return TellingClock()
+
+
+class OnServersClock(Kept):
+    """A store that asks its database for the time, as it does outside tests.
+
+    In this database `clock_timestamp()` is found in a schema before the built-in one's, and answers
+    what the virtual clock says: so every expression that takes a decision on the server is run on
+    instants that a fact has chosen.
+    """
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self._site.clock = None
+
+    def emptied(self, clock: Clock) -> Store:
+        super().emptied(clock)
+        assert isinstance(clock, TellingClock)
+        clock.moved = lambda now: self._sweeper.execute("UPDATE fake.clock SET now = %s", (now,))
+        clock.moved(clock())
+        return self
+
+
+FAKE_CLOCK = """
+    CREATE SCHEMA fake;
+    CREATE TABLE fake.clock (now timestamptz NOT NULL);
+    INSERT INTO fake.clock VALUES ('2026-01-01 00:00:00Z');
+    CREATE FUNCTION fake.clock_timestamp() RETURNS timestamptz
+        LANGUAGE sql VOLATILE AS 'SELECT now FROM fake.clock';
+    ALTER DATABASE {name} SET search_path = fake, pg_catalog
+"""
+
+
+@pytest.fixture(scope="session")
+def servers_clock(postgres_18_server: str, worker_id: str) -> Iterator[OnServersClock]:
+    with fresh_database(postgres_18_server, f"clock_{worker_id}") as url:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(FAKE_CLOCK.format(name=connection.info.dbname), prepare=False)
+        kept = OnServersClock(url)
+        yield kept
+        kept.end()
+
+
+@pytest.fixture(scope="session")
+def kept_18(postgres_18: str) -> Iterator[Kept]:
+    kept = Kept(postgres_18)
+    yield kept
+    kept.end()
+
+
+@pytest.fixture(scope="session")
+def kept_15(postgres_15: str) -> Iterator[Kept]:
+    kept = Kept(postgres_15)
+    yield kept
+    kept.end()
+
+
+def on_postgres_18(request: pytest.FixtureRequest) -> StoreFactory:
+    return request.getfixturevalue("kept_18").emptied
+
+
+def on_postgres_15(request: pytest.FixtureRequest) -> StoreFactory:
+    return request.getfixturevalue("kept_15").emptied
+
+
+def on_servers_clock(request: pytest.FixtureRequest) -> StoreFactory:
+    return request.getfixturevalue("servers_clock").emptied
+
+
+STORES: dict[str, Callable[[pytest.FixtureRequest], StoreFactory]] = {
+    "memory": memory,
+    "sqlite": sqlite,
+    "postgres-18": on_postgres_18,
+    "postgres-15": on_postgres_15,
+}
+ON_SERVERS_CLOCK = "postgres-18-servers-clock"
+TIMED = ("test_claim", "test_fence", "test_lease", "test_reports", "test_retries")
+"""The topics that virtual time, told by the client, would let off the server's own expressions."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "store_factory" in metafunc.fixturenames:
+        timed = metafunc.module.__name__.rpartition(".")[2] in TIMED
+        names = [*STORES, ON_SERVERS_CLOCK] if timed else list(STORES)
+        metafunc.parametrize("store_factory", names, indirect=True)
+
+
+@pytest.fixture
+def store_factory(request: pytest.FixtureRequest) -> StoreFactory:
+    factories = STORES | {ON_SERVERS_CLOCK: on_servers_clock}
+    return factories[request.param](request)

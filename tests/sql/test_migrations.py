@@ -24,13 +24,15 @@ def versions(version, needs):
     return [{"name": "version", "value": version}, {"name": "min_compatible", "value": needs}]
 
 
-def test_steps_are_numbered_from_one_without_a_gap():
-    steps = migrations("sqlite")
+@pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
+def test_steps_are_numbered_from_one_without_a_gap(dialect):
+    steps = migrations(dialect)
     assert [step.version for step in steps] == list(range(1, len(steps) + 1))
 
 
-def test_no_step_needs_more_than_itself():
-    for step in migrations("sqlite"):
+@pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
+def test_no_step_needs_more_than_itself(dialect):
+    for step in migrations(dialect):
         assert 1 <= step.min_compatible <= step.version, step.name
 
 
@@ -50,3 +52,8 @@ def test_a_newer_schema_that_still_works_with_us_is_used():
 def test_a_newer_schema_that_does_not_is_refused():
     with pytest.raises(SchemaError, match="Upgrade Tidemill"):
         answer(missing("sqlite"), versions(99, 99))
+
+
+def test_every_database_has_the_same_steps():
+    names = [[step.name for step in migrations(dialect)] for dialect in ("sqlite", "postgres")]
+    assert names[0] == names[1]

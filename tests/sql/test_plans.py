@@ -37,7 +37,10 @@ def connection(request):
 
 HOT = [
     ("ready_jobs", {"queue": "q", "limit": 9}, "tidemill_jobs_ready (queue=?)"),
-    ("any_ready", {"queue": "q"}, "tidemill_jobs_ready (queue=?)"),
+    ("opening", {"worker": ID, "queues": '["q"]'}, "tidemill_jobs_ready (queue=?)"),
+    ("opening", {"worker": ID, "queues": '["q"]'}, "tidemill_jobs_scheduled (queue=?)"),
+    ("upkeep", {}, "tidemill_jobs_running"),
+    ("known_held", {"names": ("a", "b")}, "tidemill_jobs_held (wire_name=?)"),
     ("next_due", {"queue": "q"}, "tidemill_jobs_scheduled (queue=?)"),
     ("activate_due", {"queue": "q", "now": NOW, "limit": 9},
      "tidemill_jobs_scheduled (queue=? AND due_at<?)"),
@@ -62,9 +65,11 @@ HOT = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "parameters", "index"), HOT, ids=[hot[0] for hot in HOT])
+@pytest.mark.parametrize(
+    ("name", "parameters", "index"), HOT, ids=[f"{hot[0]}-{n}" for n, hot in enumerate(HOT)]
+)
 def test_a_hot_statement_reads_its_index(connection, name, parameters, index):
-    sql, values = CATALOGUE.bind(name, parameters)
+    sql, values = CATALOGUE.bind(name, parameters, lambda: NOW)
     plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", values)]
     assert any(index in line for line in plan), plan
     assert not any(line.startswith("SCAN tidemill_jobs") and "INDEX" not in line for line in plan)
@@ -73,7 +78,7 @@ def test_a_hot_statement_reads_its_index(connection, name, parameters, index):
 @pytest.mark.parametrize("name", ["ready_jobs", "activate_due", "expired_jobs", "newest_jobs"])
 def test_an_order_is_read_from_the_index_and_never_sorted(connection, name):
     parameters = {hot[0]: hot[1] for hot in HOT}[name]
-    sql, values = CATALOGUE.bind(name, parameters)
+    sql, values = CATALOGUE.bind(name, parameters, lambda: NOW)
     plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", values)]
     assert not any("TEMP B-TREE" in line for line in plan), plan
 

@@ -1,15 +1,24 @@
 """Programs without a database: what they ask, step by step, and what they answer."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from tidemill.core.admission import content_digest
-from tidemill.errors import BoundExceeded, JobIdConflict
+from tidemill.errors import BoundExceeded, JobIdConflict, StoreUnavailable
 from tidemill.sql.dialects.sqlite import SqliteDialect
 from tidemill.sql.program import COMMIT, Batch, Statement
 from tidemill.sql.programs.env import Env
-from tidemill.sql.programs.registry import GLANCES, READS, WRITES, glance_for, program_for, writes
+from tidemill.sql.programs.registry import (
+    GLANCES,
+    QUICK,
+    READS,
+    WRITES,
+    glance_for,
+    program_for,
+    writes,
+)
 from tidemill.store.contract import Operation
 from tidemill.store.enqueue import Enqueue
 from tidemill.store.exchange import Exchange
@@ -27,8 +36,13 @@ NOW_ROW = [{"now": DIALECT.encode(NOW)}]
 LEASE = timedelta(seconds=60)
 WORKER = uuid7(9, 9)
 LIVE = [{
-    "lease_expires_at": DIALECT.encode(NOW + LEASE), "lapsed_at": None, "deregistered_at": None,
+    "now": DIALECT.encode(NOW), "lease_expires_at": DIALECT.encode(NOW + LEASE), "lapsed_at": None,
+    "deregistered_at": None,
 }]  # fmt: skip
+OPENING = [{**LIVE[0], "next_due": None, "ready": 0}]
+CALM = {
+    "now": DIALECT.encode(NOW), "lapsed_jobs": 0, "lapsed_workers": 0, "expired": 0, "held": 0,
+}  # fmt: skip
 
 
 def drive(program, answers):
@@ -40,6 +54,8 @@ def drive(program, answers):
             steps.append(step)
             name = getattr(step, "name", "commit")
             rows = answers.get(name, [])
+            if isinstance(rows, Iterator):
+                rows = next(rows)
     except StopIteration as stop:
         return steps, stop.value
 
@@ -53,6 +69,7 @@ def ready_row(n, **more):
         "id": uuid7(n, n).bytes, "wire_name": "t", "queue": "q", "priority": 0, "due_at": 0,
         "attempt": 0, "lapses": 0, "lapses_base": 0, "retry": None, "timeout": None,
         "not_after": None, "tenant": "", "created_at": 0, "trace_context": None, "payload": b"{}",
+        "started": 0,
         **more,
     }  # fmt: skip
 
@@ -61,7 +78,7 @@ def test_every_operation_has_exactly_one_program():
     names = {kind.__name__ for kind in (*WRITES, *READS)}
     assert names == {kind.__name__ for kind in Operation.__subclasses__()}
     assert not set(WRITES) & set(READS)
-    assert set(GLANCES) <= set(WRITES)
+    assert set(GLANCES) | set(QUICK) <= set(WRITES)
     assert writes(Enqueue(()))
     assert glance_for(Enqueue(()), ENV) is None
 
@@ -119,21 +136,21 @@ def plain_reports(count):
 def test_a_batch_of_plain_successes_costs_one_statement():
     reports = plain_reports(300)
     answers = {
-        "clock": NOW_ROW, "worker_lease": LIVE,
+        "worker_lease": LIVE,
         "finish_plain": [{"id": report.job_id.bytes} for report in reports],
     }  # fmt: skip
     steps, answer = drive(program_for(Exchange(worker=WORKER, outcomes=reports), ENV), answers)
-    assert names(steps) == ["clock", "worker_lease", "finish_plain"]
+    assert names(steps) == ["worker_lease", "finish_plain"]
     assert {each.answer for each in answer.reported} == {Answer.APPLIED}
 
 
 def test_what_the_fast_statement_missed_is_judged_from_its_row():
     reports = plain_reports(2)
     answers = {
-        "clock": NOW_ROW, "worker_lease": LIVE, "finish_plain": [{"id": reports[0].job_id.bytes}],
+        "worker_lease": LIVE, "finish_plain": [{"id": reports[0].job_id.bytes}],
     }  # fmt: skip
     steps, answer = drive(program_for(Exchange(worker=WORKER, outcomes=reports), ENV), answers)
-    assert names(steps)[2:] == ["finish_plain", "reported_jobs"]
+    assert names(steps)[1:] == ["finish_plain", "reported_jobs", "stored_jobs", "worker_lease"]
     assert [each.answer for each in answer.reported] == [Answer.APPLIED, Answer.GONE]
 
 
@@ -143,7 +160,7 @@ def test_stale_records_follow_in_a_transaction_of_their_own():
         **ready_row(0), "id": report.job_id.bytes, "state": 3, "worker_id": uuid7(8, 8).bytes,
         "attempt": 2, "failures": 0, "failures_base": 0, "cancel_requested": None, "started_at": 0,
     }  # fmt: skip
-    answers = {"clock": NOW_ROW, "worker_lease": LIVE, "reported_jobs": [row]}
+    answers = {"worker_lease": LIVE, "reported_jobs": [row]}
     steps, answer = drive(program_for(Exchange(worker=WORKER, outcomes=(report,)), ENV), answers)
     assert names(steps)[-4:] == ["recorded_verdict", "COMMIT", "insert_attempt", "prune_attempts"]
     assert answer.reported[0].holder.attempt == 2
@@ -152,7 +169,7 @@ def test_stale_records_follow_in_a_transaction_of_their_own():
 def test_a_claim_of_jobs_that_never_run_ends_after_a_bounded_number():
     request = ClaimRequest(shares=(Share("q", 500),), limit=500, wire_names=frozenset({"other"}))
     answers = {
-        "clock": NOW_ROW, "worker_lease": LIVE, "next_due": [{"due_at": None}],
+        "opening": OPENING,
         "ready_jobs": [ready_row(n) for n in range(500)],
     }  # fmt: skip
     steps, answer = drive(program_for(Exchange(worker=WORKER, claim=request), ENV), answers)
@@ -163,7 +180,7 @@ def test_a_claim_of_jobs_that_never_run_ends_after_a_bounded_number():
 def test_a_job_whose_lapses_exceed_its_limit_is_buried_at_the_claim():
     request = ClaimRequest(shares=(Share("q", 2),), limit=2, wire_names=None)
     answers = {
-        "clock": NOW_ROW, "worker_lease": LIVE, "next_due": [{"due_at": None}],
+        "opening": OPENING,
         "ready_jobs": [ready_row(1, lapses=11)],
     }  # fmt: skip
     steps, answer = drive(program_for(Exchange(worker=WORKER, claim=request), ENV), answers)
@@ -174,10 +191,10 @@ def test_a_job_whose_lapses_exceed_its_limit_is_buried_at_the_claim():
 
 def test_a_dead_lease_claims_nothing_and_renews_nothing():
     request = ClaimRequest(shares=(Share("q", 2),), limit=2, wire_names=None)
-    steps, answer = drive(
-        program_for(Exchange(worker=WORKER, claim=request), ENV), {"clock": NOW_ROW}
-    )
-    assert (names(steps), answer.live) == (["clock", "worker_lease"], False)
+    unknown = [{**OPENING[0], "lease_expires_at": None}]
+    claim = program_for(Exchange(worker=WORKER, claim=request), ENV)
+    steps, answer = drive(claim, {"opening": unknown})
+    assert (names(steps), answer.live) == (["opening"], False)
     expired = [{**LIVE[0], "lease_expires_at": DIALECT.encode(NOW)}]
     beat = program_for(Beat(worker=WORKER, lease=LEASE), ENV)
     steps, reply = drive(beat, {"clock": NOW_ROW, "worker_lease": expired})
@@ -206,26 +223,110 @@ def test_a_lapse_is_declared_a_lease_after_a_blockage():
 def test_glances_only_read():
     request = ClaimRequest(shares=(Share("q", 2),), limit=2, wire_names=None)
     for operation in (Exchange(worker=WORKER, claim=request), Maintain(lease=LEASE)):
-        answers = {"clock": NOW_ROW, "worker_lease": LIVE, "next_due": [{"due_at": None}]}
+        answers = {"opening": OPENING, "upkeep": [CALM]}
         steps, answer = drive(glance_for(operation, ENV), answers)
         assert answer is not None
         assert not any(isinstance(step, Batch) for step in steps)
         assert all(isinstance(step, Statement) for step in steps)
+        assert len(steps) == 1, "an idle worker asks once"
 
 
 @pytest.mark.parametrize(
     "found",
-    [{"any_ready": [{"found": 1}]}, {"next_due": [{"due_at": DIALECT.encode(NOW)}]}],
+    [{"ready": 1}, {"next_due": DIALECT.encode(NOW)}, {"next_due": DIALECT.encode(NOW - LEASE)}],
 )
 def test_a_glance_that_finds_work_leaves_it_to_the_claim(found):
     request = ClaimRequest(shares=(Share("q", 2),), limit=2, wire_names=None)
-    answers = {"clock": NOW_ROW, "worker_lease": LIVE, "next_due": [{"due_at": None}], **found}
+    answers = {"opening": [OPENING[0] | found]}
     assert drive(glance_for(Exchange(worker=WORKER, claim=request), ENV), answers)[1] is None
 
 
-@pytest.mark.parametrize(
-    "name", ["lapsed_jobs", "lapsed_workers", "expired_jobs", "held_jobs"]
-)  # fmt: skip
-def test_a_glance_that_finds_upkeep_leaves_it_to_the_sweep(name):
-    answers = {"clock": NOW_ROW, "known_names": [{"wire_names": '["t"]'}], name: [{"id": b"x"}]}
+@pytest.mark.parametrize("found", ["lapsed_jobs", "lapsed_workers", "expired", "held"])
+def test_a_glance_that_finds_upkeep_leaves_it_to_the_sweep(found):
+    known = {"known_names": [{"wire_names": '["t"]'}], "known_held": [{"found": 1}]}
+    answers = {"upkeep": [CALM | {found: 1}], **known}
     assert drive(glance_for(Maintain(lease=LEASE), ENV), answers)[1] is None
+
+
+def test_a_job_held_under_a_name_that_nobody_knows_is_no_upkeep():
+    answers = {"upkeep": [CALM | {"held": 1}], "known_names": [{"wire_names": '["t"]'}]}
+    assert drive(glance_for(Maintain(lease=LEASE), ENV), answers)[1] is not None
+
+
+def test_a_job_that_is_there_and_cannot_be_locked_is_busy():
+    reports = plain_reports(2)
+    there = {"id": reports[1].job_id.bytes, "state": 3, "digest": b""}
+    answers = {"worker_lease": LIVE, "stored_jobs": [there]}
+    _, answer = drive(program_for(Exchange(worker=WORKER, outcomes=reports), ENV), answers)
+    assert [each.answer for each in answer.reported] == [Answer.GONE, Answer.BUSY]
+
+
+def test_the_lease_is_read_again_once_the_rows_are_locked():
+    (report,) = plain_reports(1)
+    row = {
+        **ready_row(0), "id": report.job_id.bytes, "state": 3, "worker_id": WORKER.bytes,
+        "attempt": 1, "failures": 0, "failures_base": 0, "cancel_requested": None, "started_at": 0,
+    }  # fmt: skip
+    leases = iter([LIVE, [{**LIVE[0], "lease_expires_at": DIALECT.encode(NOW)}]])
+    program = program_for(Exchange(worker=WORKER, outcomes=(report,)), ENV)
+    steps, answer = drive(program, {"worker_lease": leases, "reported_jobs": [row]})
+    assert names(steps).count("worker_lease") == 2
+    assert answer.reported[0].answer is Answer.STALE
+
+
+def test_what_another_transaction_stored_meanwhile_is_looked_at_again():
+    one = NewJob(id=uuid7(1, 1), wire_name="t", idempotency_key="k")
+    two = NewJob(id=uuid7(2, 2), wire_name="t")
+    program = program_for(Enqueue((one, two)), ENV)
+    holder = {"id": uuid7(3, 3).bytes, "state": 1, "idempotency_key": "k"}
+    answers = {
+        "clock": NOW_ROW, "key_holders": iter([[], [holder]]),
+        "insert_job": [{"count": 1, "added": [two.id.bytes]}],
+    }  # fmt: skip
+    steps, (first, second) = drive(program, answers)
+    look = ["stored_jobs", "key_holders"]
+    assert names(steps) == ["clock", *look, "insert_job", *look]
+    assert (first.job_id, first.deduplicated) == (uuid7(3, 3), True)
+    assert (second.job_id, second.deduplicated, second.repeated) == (two.id, False, False)
+
+
+def test_an_enqueue_that_others_keep_overtaking_gives_up():
+    (job,) = (NewJob(id=uuid7(1, 1), wire_name="t", idempotency_key="k"),)
+    answers = {"clock": NOW_ROW, "insert_job": [{"count": 0, "added": None}]}
+    with pytest.raises(StoreUnavailable, match="10 times"):
+        drive(program_for(Enqueue((job,)), ENV), answers)
+
+
+def test_jobs_are_inserted_in_the_order_of_their_keys():
+    jobs = tuple(
+        NewJob(id=uuid7(n, n), wire_name="t", idempotency_key=key)
+        for n, key in enumerate(["b", None, "a"], start=1)
+    )
+    steps, answers = drive(program_for(Enqueue(jobs), ENV), {"clock": NOW_ROW})
+    assert [row["idempotency_key"] for row in steps[-1].rows] == [None, "a", "b"]
+    assert [each.job_id for each in answers] == [job.id for job in jobs]
+
+
+def test_a_row_that_a_live_worker_holds_by_now_is_not_lapsed():
+    rows = [
+        {
+            **ready_row(n), "state": 3, "worker_id": worker.bytes, "attempt": 2, "failures": 0,
+            "failures_base": 0, "cancel_requested": None, "started_at": 0,
+        }
+        for n, worker in enumerate((WORKER, uuid7(8, 8)), start=1)
+    ]  # fmt: skip
+    leases = [{**LIVE[0], "id": WORKER.bytes}]
+    answers = {"clock": NOW_ROW, "lapsed_jobs": rows, "leases": leases}
+    steps, answer = drive(program_for(Maintain(lease=LEASE), ENV), answers)
+    assert [each.job_id for each in answer.lapsed] == [uuid7(2, 2)]
+    order = names(steps)
+    assert order.index("leases") == order.index("lapsed_jobs") + 1
+
+
+def test_a_large_request_is_inserted_in_chunks_of_one_transaction():
+    jobs = tuple(NewJob(id=uuid7(n, n), wire_name="t") for n in range(1, 2502))
+    steps, answers = drive(program_for(Enqueue(jobs), ENV), {"clock": NOW_ROW})
+    batches = [step for step in steps if isinstance(step, Batch)]
+    assert [len(batch.rows) for batch in batches] == [1000, 1000, 501]
+    assert COMMIT not in steps
+    assert [each.job_id for each in answers] == [job.id for job in jobs]

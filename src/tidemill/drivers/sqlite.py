@@ -13,7 +13,6 @@ from tidemill.drivers.sqlite_errors import translated
 from tidemill.errors import ConfigurationError, StoreUnavailable
 from tidemill.sql.catalogue import Catalogue
 from tidemill.sql.program import Batch, Row, Statement
-from tidemill.sql.programs.env import CLOCK
 from tidemill.store.contract import Clock
 
 OLDEST: Final = (3, 40, 0)
@@ -60,9 +59,9 @@ class Blockage:
 class SqliteExecutor:
     """One connection in autocommit mode; transactions are begun and ended here alone.
 
-    The store's clock is the host's, read when a program asks: that is after `begin`, so after the
-    write lock was granted (clause A1). A long wait for that lock is written down, in the very
-    transaction that waited, for every sweep on this database to heed.
+    The store's clock is the host's, read as a statement that asks for it is run: that is after
+    `begin`, so after the write lock was granted (clause A1). A long wait for that lock is written
+    down, in the very transaction that waited, for every sweep on this database to heed.
     """
 
     def __init__(
@@ -99,10 +98,8 @@ class SqliteExecutor:
     def step(self, step: Statement | Batch, /) -> Sequence[Row]:
         if isinstance(step, Batch):
             return self._run_each(step)
-        if step.name == CLOCK:
-            return ({"now": self._catalogue.dialect.encode(self._clock())},)
         try:
-            sql, values = self._catalogue.bind(step.name, step.params)
+            sql, values = self._catalogue.bind(step.name, step.params, self._clock)
             return self._connection.execute(sql, values).fetchall()
         except (sqlite3.Error, OverflowError, UnicodeEncodeError) as error:
             raise translated(error, step.name) from error
@@ -124,10 +121,10 @@ class SqliteExecutor:
     def _run_each(self, batch: Batch) -> Sequence[Row]:
         try:
             sql, values = self._catalogue.bind_each(batch.name, batch.rows)
-            count = self._connection.executemany(sql, values).rowcount
+            self._connection.executemany(sql, values)
         except (sqlite3.Error, OverflowError, UnicodeEncodeError) as error:
             raise translated(error, batch.name) from error
-        return ({"count": count},)
+        return ()
 
     def _execute(self, sql: str) -> None:
         try:

@@ -3,18 +3,19 @@
 `statements/common/<topic>.sql` holds what all databases share, `statements/<dialect>/<topic>.sql`
 what one of them spells differently. A statement begins with `-- name: claim_ready`. In its text
 `{{ready}}` is a fragment of the dialect, `:name` a parameter, and `:ids*` a list, which may stand
-in an `IN (…)` only: it is filled up to a round length by repeating its last value, so that a
-database prepares a dozen texts of it and not one for every length.
+in an `IN (…)` only. Where a dialect has arrays it becomes `= ANY(…)`; elsewhere it is filled up to
+a round length by repeating its last value, so that a database prepares a dozen texts of it and not
+one for every length.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import cast
+from typing import Final, cast
 
 from tidemill.sql.dialects.dialect import Dialect
 from tidemill.sql.migrations import migrations
@@ -22,14 +23,20 @@ from tidemill.sql.migrations import migrations
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _COMMENT = re.compile(r"--[^\n]*")
 _FRAGMENT = re.compile(r"\{\{(\w+)\}\}")
+_LIST = re.compile(r"IN \(:(\w+)\*\)")
 _PARAMETER = re.compile(r"(?<![:\w]):(\w+)(\*?)")
 
+CLOCK_PARAMETER: Final = "clock"
+"""What a statement calls the store's time, where that is not the database's own: the driver gives
+it, and no program does."""
+
 Parameters = Mapping[str, object]
+Given = Callable[[], object]
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A statement with `?` placeholders: `lists` gives the length of each list in it, if any."""
+    """A statement with placeholders: `lists` gives the length of each list in it, if any."""
 
     sql: str
     names: tuple[str, ...]
@@ -49,21 +56,25 @@ class Catalogue:
     def names(self) -> frozenset[str]:
         return frozenset(self._texts)
 
-    def bind(self, name: str, parameters: Parameters) -> tuple[str, tuple[object, ...]]:
+    def bind(
+        self, name: str, parameters: Parameters, clock: Given = lambda: None
+    ) -> tuple[str, tuple[object, ...]]:
         """The text of a statement and its encoded values, in the order of its placeholders."""
         compiled = self._compiled(name, parameters)
         encode = self.dialect.encode
-        if not compiled.lists:
-            return compiled.sql, tuple([encode(parameters[key]) for key in compiled.names])
+        if self.dialect.arrays:
+            given = [
+                clock() if key == CLOCK_PARAMETER else parameters[key] for key in compiled.names
+            ]
+            return compiled.sql, tuple([encode(value) for value in given])
         values: list[object] = []
         for key in compiled.names:
-            value = parameters[key]
-            if isinstance(value, tuple):
-                elements = cast("tuple[object, ...]", value)
-                encoded = [encode(element) for element in elements]
-                values += encoded + encoded[-1:] * (compiled.lists[key] - len(encoded))
-            else:
+            value = clock() if key == CLOCK_PARAMETER else parameters[key]
+            if not isinstance(value, tuple):
                 values.append(encode(value))
+                continue
+            encoded = [encode(element) for element in cast("tuple[object, ...]", value)]
+            values += encoded + encoded[-1:] * (compiled.lists[key] - len(encoded))
         return compiled.sql, tuple(values)
 
     def bind_each(
@@ -74,21 +85,30 @@ class Catalogue:
         encode, names = self.dialect.encode, compiled.names
         return compiled.sql, [tuple([encode(row[key]) for key in names]) for row in rows]
 
+    def bind_columns(self, name: str, rows: Sequence[Parameters]) -> tuple[str, tuple[object, ...]]:
+        """The text of a statement that takes all rows at once, and an array for each column."""
+        compiled = self._compiled(name, {})
+        encode = self.dialect.encode
+        return compiled.sql, tuple([[encode(row[key]) for row in rows] for key in compiled.names])
+
     def _compiled(self, name: str, parameters: Parameters) -> Compiled:
         plain = self._plain.get(name)
         if plain is not None:
             return plain
+        text = self._texts[name]
+        if self.dialect.arrays:
+            return self._plain.setdefault(name, number_parameters(text))
         lengths = {
             key: round_length(len(cast("tuple[object, ...]", value)))
             for key, value in parameters.items()
             if isinstance(value, tuple)
         }
         if not lengths:
-            return self._plain.setdefault(name, compile_statement(self._texts[name], {}))
+            return self._plain.setdefault(name, compile_statement(text, {}))
         shape = (name, tuple(lengths.values()))
         found = self._with_lists.get(shape)
         if found is None:
-            found = compile_statement(self._texts[name], lengths)
+            found = compile_statement(text, lengths)
             self._with_lists[shape] = found
         return found
 
@@ -99,7 +119,7 @@ def round_length(length: int) -> int:
 
 
 def compile_statement(text: str, lengths: Mapping[str, int]) -> Compiled:
-    """Put placeholders for parameters.
+    """Put `?` for each parameter, and as many as it is long for a list.
 
     Raises:
         KeyError: a list was not given as a tuple.
@@ -111,6 +131,17 @@ def compile_statement(text: str, lengths: Mapping[str, int]) -> Compiled:
         return ", ".join("?" * lengths[match[1]]) if match[2] else "?"
 
     return Compiled(_PARAMETER.sub(placeholder, text), tuple(names), dict(lengths))
+
+
+def number_parameters(text: str) -> Compiled:
+    """Put `$1` for each parameter, the same for the same name; a list is one array."""
+    numbers: dict[str, int] = {}
+
+    def placeholder(match: re.Match[str]) -> str:
+        return f"${numbers.setdefault(match[1], len(numbers) + 1)}"
+
+    arrays = _LIST.sub(r"= ANY(:\1)", text)
+    return Compiled(_PARAMETER.sub(placeholder, arrays), tuple(numbers), {})
 
 
 def load(dialect: Dialect) -> dict[str, str]:

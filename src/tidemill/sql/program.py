@@ -35,7 +35,10 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One statement, run for each set of parameters; answered by one row: `count` rows changed."""
+    """One statement for many sets of parameters: run for each, or once over all of them.
+
+    It is answered by what the dialect's statement says about the whole batch, if anything.
+    """
 
     name: str
     rows: Sequence[Mapping[str, object]]

@@ -133,7 +133,12 @@ def running_pairs(dialect: Dialect, rows: Sequence[Row]) -> tuple[RunningPair, .
 
 
 def lease_is_live(dialect: Dialect, row: Row, now: datetime) -> bool:
-    """Whether a workers row holds a live lease: dead at its expiry instant (clause C5)."""
+    """Whether a workers row holds a live lease: dead at its expiry instant (clause C5).
+
+    A row of nulls says that there is no such worker.
+    """
+    if row["lease_expires_at"] is None:
+        return False
     ended = row["lapsed_at"] is not None or row["deregistered_at"] is not None
     return not ended and now < dialect.instant(row["lease_expires_at"])
 

@@ -25,8 +25,13 @@ class Dialect(Protocol):
         """What stands for each `{{fragment}}` in a statement."""
         ...
 
+    @property
+    def arrays(self) -> bool:
+        """Whether a list is one parameter, and a batch one statement over columns of values."""
+        ...
+
     def encode(self, value: object) -> object:
-        """A parameter as the database keeps it."""
+        """A parameter as the database keeps it; a tuple is an array, where there are arrays."""
         ...
 
     def instant(self, stored: Any) -> datetime:

@@ -63,7 +63,13 @@ def _encoder_of(value: object) -> Callable[[Any], object]:
 
 
 def _fragments() -> dict[str, str]:
-    return {**{table: PREFIX + table for table in TABLES}, **state_fragments()}
+    return {
+        **{table: PREFIX + table for table in TABLES},
+        **state_fragments(),
+        "now": ":clock",
+        "counted": "stale = 0",
+        "each_queue": "json_each(:queues) AS each",
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +78,7 @@ class SqliteDialect:
 
     name: str = "sqlite"
     fragments: Mapping[str, str] = field(default_factory=_fragments)
+    arrays: bool = False
 
     def encode(self, value: object) -> object:
         encoder = _ENCODERS.get(type(value)) or _encoder_of(value)

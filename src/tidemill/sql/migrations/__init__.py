@@ -56,6 +56,7 @@ def migrate(dialect: str) -> Program[tuple[str, ...]]:
     """Apply every step that is missing, and answer their names."""
     applied: list[str] = []
     for step in migrations(dialect):
+        yield Statement("lock_schema")
         version, _needs = yield from read_versions()
         if version >= step.version:
             continue

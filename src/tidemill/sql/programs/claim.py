@@ -28,6 +28,7 @@ _SOON = timedelta(0)
 class Fate(Enum):
     """What a claim does with a ready row."""
 
+    STARTED = auto()
     START = auto()
     HOLD = auto()
     EXPIRE = auto()
@@ -56,10 +57,15 @@ def queues_of(request: ClaimRequest) -> tuple[str, ...]:
 
 
 def claim(
-    env: Env, request: ClaimRequest, worker: WorkerId, now: datetime
+    env: Env,
+    request: ClaimRequest,
+    worker: WorkerId,
+    now: datetime,
+    next_due: timedelta | None,
 ) -> Program[tuple[tuple[Claimed, ...], timedelta | None]]:
     """Activate what is due, fill the shares, fill what room is left, tell the next due instant."""
-    next_due = yield from _activate(env, queues_of(request), now)
+    if next_due == _SOON:
+        next_due = yield from _activate(env, queues_of(request), now)
     state = Claim(request, worker, now)
     for share in request.shares:
         yield from _take(env, state, share.queue, min(share.limit, state.room))
@@ -99,7 +105,7 @@ def _take(env: Env, state: Claim, queue: str, limit: int) -> Program[None]:
     wanted = limit
     while wanted > 0 and queue not in state.dry and state.set_aside < MOST_SET_ASIDE:
         asked = min(wanted, CHUNK)
-        rows = yield Statement("ready_jobs", {"queue": queue, "limit": asked})
+        rows = yield Statement("ready_jobs", _line(state, queue, asked))
         if len(rows) < asked:
             state.dry.add(queue)
         started = yield from _sort(env, state, rows)
@@ -110,20 +116,41 @@ def _sort(env: Env, state: Claim, rows: Sequence[Row]) -> Program[int]:
     fates: dict[Fate, list[Row]] = {fate: [] for fate in Fate}
     for row in rows:
         fates[_fate(env, state, row)].append(row)
-    starting = fates[Fate.START]
+    starting = fates.pop(Fate.START)
     if starting:
-        check(JobState.READY, JobState.RUNNING, By.CLAIM)
         ids = tuple([row["id"] for row in starting])  # as the driver gave them, and takes them
         yield Statement("start_jobs", {"ids": ids, "worker": state.worker, "now": state.now})
-        state.jobs += [claimed(env.dialect, row, state.worker, state.now) for row in starting]
+    started = fates.pop(Fate.STARTED) + starting
+    if started:
+        check(JobState.READY, JobState.RUNNING, By.CLAIM)
+        started.sort(key=_place_in_line)  # a database returns what it updated in any order
+        state.jobs += [claimed(env.dialect, row, state.worker, state.now) for row in started]
     for fate, aside in fates.items():
-        if fate is not Fate.START and aside:
+        if aside:
             state.set_aside += len(aside)
             yield from _set_aside(fate, [job_id(env.dialect, row) for row in aside], state.now)
-    return len(starting)
+    return len(started)
+
+
+def _line(state: Claim, queue: str, limit: int) -> dict[str, object]:
+    """What is asked of the line of a queue, and what a statement needs that starts jobs itself."""
+    names = state.request.wire_names
+    return {
+        "queue": queue,
+        "limit": limit,
+        "worker": state.worker,
+        "now": state.now,
+        "names": None if names is None else tuple(names),
+    }
+
+
+def _place_in_line(row: Row) -> tuple[object, ...]:
+    return (-row["priority"], row["due_at"], row["id"])
 
 
 def _fate(env: Env, state: Claim, row: Row) -> Fate:
+    if row["started"]:
+        return Fate.STARTED
     not_after = row["not_after"]
     if (
         not_after is not None

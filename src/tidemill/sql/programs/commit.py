@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -14,7 +14,7 @@ from tidemill.core.transitions import By, check
 from tidemill.core.verdicts import Resolution, Standing, resolve
 from tidemill.sql.codes import verdict_of
 from tidemill.sql.program import Batch, Program, Row, Statement
-from tidemill.sql.programs.env import Env, chunks, select_each
+from tidemill.sql.programs.env import Env, chunks, read_lease, select_each
 from tidemill.sql.rows import holder, job_id, standing
 from tidemill.values.ids import Attempt, JobId, WorkerId
 from tidemill.values.jobs import Holder
@@ -66,7 +66,7 @@ def commit(
     plain = [each for each in judged if _is_plain(each) and times[each.job_id] == 1]
     finished = yield from _finish_plain(env, reporter, plain, now)
     rest = [each for each in judged if each.job_id not in finished]
-    answers, stale = yield from _judge(env, reporter, rest, now)
+    answers, stale = yield from _judge(env, reporter, rest)
     reported = tuple(
         Reported(each.job_id, each.attempt, Answer.APPLIED, JobState.SUCCEEDED)
         if each.job_id in finished
@@ -161,17 +161,26 @@ def _finish_plain(
 
 
 def _judge(
-    env: Env, reporter: Reporter, outcomes: Sequence[Outcome], now: datetime
+    env: Env, reporter: Reporter, outcomes: Sequence[Outcome]
 ) -> Program[tuple[list[Reported], list[Stale]]]:
-    """Decide each outcome from its locked row, alone and in order."""
+    """Decide each outcome from its locked row, alone and in order.
+
+    The clock and the lease are read again once the rows are locked: what was read before may have
+    been overtaken by a sweep.
+    """
     if not outcomes:
         return [], []
-    rows = yield from select_each("reported_jobs", [each.job_id for each in outcomes])
-    jobs = {job_id(env.dialect, row): see(env, row) for row in rows}
+    jobs = yield from _lock(env, [each.job_id for each in outcomes])
+    busy = yield from _held_by_others(env, outcomes, jobs)
+    now, live = yield from read_lease(env, reporter.worker)
+    reporter = replace(reporter, lease_live=live)
     answers: list[Reported] = []
     stale: list[Stale] = []
     writes = Writes()
     for outcome in outcomes:
+        if outcome.job_id in busy:
+            answers.append(Reported(outcome.job_id, outcome.attempt, Answer.BUSY))
+            continue
         seen = jobs.get(outcome.job_id)
         said = yield from _answer(reporter, outcome, seen)
         if said is Answer.APPLIED and seen is not None:
@@ -181,6 +190,21 @@ def _judge(
         answers.append(_reported(outcome, said, seen))
     yield from write(env, writes)
     return answers, stale
+
+
+def _lock(env: Env, ids: Sequence[JobId]) -> Program[dict[JobId, Seen]]:
+    """The rows that nobody else has locked, locked."""
+    rows = yield from select_each("reported_jobs", ids)
+    return {job_id(env.dialect, row): see(env, row) for row in rows}
+
+
+def _held_by_others(
+    env: Env, outcomes: Sequence[Outcome], locked: Mapping[JobId, Seen]
+) -> Program[set[JobId]]:
+    """The jobs that are there although they could not be locked (clause D4)."""
+    rest = [each.job_id for each in outcomes if each.job_id not in locked]
+    rows = yield from select_each("stored_jobs", rest)
+    return {job_id(env.dialect, row) for row in rows}
 
 
 def _answer(reporter: Reporter, outcome: Outcome, seen: Seen | None) -> Program[Answer]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from tidemill.core.admission import admit, content_digest
 from tidemill.core.instants import after, expiry
 from tidemill.core.transitions import By, check
-from tidemill.errors import JobIdConflict
+from tidemill.errors import JobIdConflict, StoreUnavailable
 from tidemill.sql.codes import state_of
 from tidemill.sql.program import Batch, Program, Statement
 from tidemill.sql.programs.env import Env, chunks, read_clock, select_each
@@ -19,25 +22,105 @@ from tidemill.values.ids import JobId
 from tidemill.values.jobs import Enqueued, NewJob
 from tidemill.values.states import JobState
 
+ROUNDS: Final = 10
+"""How often the jobs are looked at again because others stored the same ids or keys meanwhile."""
+
 _Stored = dict[JobId, tuple[JobState, bytes]]
 _Key = tuple[str, str]
 _Holders = dict[_Key, tuple[JobId, JobState]]
 
 
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """A job that is new, as it is to be stored."""
+
+    job: NewJob
+    due_at: datetime
+    state: JobState
+    digest: bytes
+
+
 def enqueue(operation: Enqueue, env: Env) -> Program[tuple[Enqueued, ...]]:
-    """Judge every job against what is stored and against those before it, then insert."""
+    """Judge every job against what is stored and against those before it, then insert.
+
+    Where several transactions write at once, another one may store an id or take a key between the
+    look and the insert. The insert waits for its end; what it could not store is looked at again.
+    """
     jobs = operation.jobs
     for job in jobs:
         admit(job, env.bounds)
     if not jobs:
         return ()
     now = yield from read_clock(env)
-    stored = yield from _stored(env, jobs)
-    holders = yield from _holders(env, jobs)
-    fresh: list[tuple[NewJob, datetime, JobState, bytes]] = []
+    digests = [content_digest(job) for job in jobs]
+    added: set[JobId] = set()
+    for _ in range(ROUNDS):
+        stored = yield from _stored(env, jobs, added)
+        holders = yield from _holders(env, jobs, added)
+        answers, fresh = _sort(jobs, digests, now, stored, holders)
+        missing = [each for each in fresh if each.job.id not in added]
+        if missing:
+            added |= yield from _insert(env, missing, now)
+        if len(added) == len(fresh):
+            return answers
+    message = (
+        f"Other transactions kept storing the same ids or keys, {ROUNDS} times running; nothing "
+        "was written. Try again."
+    )
+    raise StoreUnavailable(message)
+
+
+def quick(operation: Enqueue, env: Env) -> Program[tuple[Enqueued, ...] | None]:
+    """One plain job, due now, in one statement; None if it is not plain, or known already."""
+    jobs = operation.jobs
+    if len(jobs) != 1 or not _is_plain(jobs[0]):
+        return None
+    (job,) = jobs
+    admit(job, env.bounds)
+    check(None, JobState.READY, By.ENQUEUE)
+    rows = yield Statement(
+        "insert_one",
+        {
+            "id": job.id,
+            "wire_name": job.wire_name,
+            "queue": job.queue,
+            "priority": job.priority,
+            "retry": encode_retry(job.retry),
+            "timeout": job.timeout,
+            "tenant": job.tenant or NO_TENANT,
+            "rerun_of": job.rerun_of,
+            "digest": content_digest(job),
+            "trace_context": job.trace_context,
+            "payload": job.payload,
+        },
+    )
+    return (Enqueued(job.id, JobState.READY),) if rows else None
+
+
+def _is_plain(job: NewJob) -> bool:
+    """Whether it is due now, and nothing but its own row is to be looked at or written."""
+    timed = job.delay is not None or job.due_at is not None
+    expiring = job.expires is not None or job.not_after is not None
+    return not (timed or expiring or job.tags or job.parents or job.idempotency_key is not None)
+
+
+def insert_ready(env: Env, job: NewJob, now: datetime) -> Program[bool]:
+    """Insert one job, due now; answers whether its id was still free."""
+    fresh = Fresh(job, now, JobState.READY, content_digest(job))
+    return bool((yield from _insert(env, [fresh], now)))
+
+
+def _sort(
+    jobs: Sequence[NewJob],
+    digests: Sequence[bytes],
+    now: datetime,
+    stored: _Stored,
+    holders: _Holders,
+) -> tuple[tuple[Enqueued, ...], list[Fresh]]:
+    """The answer to each job, judged by what is stored and by those before it, and the new ones."""
     answers: list[Enqueued] = []
-    for job in jobs:
-        digest = content_digest(job)
+    fresh: list[Fresh] = []
+    for job, digest in zip(jobs, digests, strict=True):
         known = _known(job, digest, stored, holders)
         if known is not None:
             answers.append(known)
@@ -45,19 +128,12 @@ def enqueue(operation: Enqueue, env: Env) -> Program[tuple[Enqueued, ...]]:
         due_at = due_instant(job, now)
         state = JobState.READY if due_at <= now else JobState.SCHEDULED
         check(None, state, By.ENQUEUE)
-        fresh.append((job, due_at, state, digest))
+        fresh.append(Fresh(job, due_at, state, digest))
         stored[job.id] = (state, digest)
         if (key := key_of(job)) is not None:
             holders[key] = (job.id, state)
         answers.append(Enqueued(job.id, state))
-    if fresh:
-        yield from _insert(fresh, now)
-    return tuple(answers)
-
-
-def insert_ready(job: NewJob, now: datetime) -> Program[None]:
-    """Insert one job, due now, whose id and key are known to be free."""
-    yield from _insert([(job, now, JobState.READY, content_digest(job))], now)
+    return tuple(answers), fresh
 
 
 def due_instant(job: NewJob, now: datetime) -> datetime:
@@ -83,12 +159,14 @@ def key_holders(env: Env, tenant: str, keys: Sequence[str]) -> Program[_Holders]
     return found
 
 
-def _stored(env: Env, jobs: Sequence[NewJob]) -> Program[_Stored]:
-    rows = yield from select_each("stored_jobs", [job.id for job in jobs])
+def _stored(env: Env, jobs: Sequence[NewJob], added: AbstractSet[JobId]) -> Program[_Stored]:
+    """What is stored under these ids, but for what this request stored itself."""
+    rows = yield from select_each("stored_jobs", [job.id for job in jobs if job.id not in added])
     return {job_id(env.dialect, row): (state_of(row["state"]), row["digest"]) for row in rows}
 
 
-def _holders(env: Env, jobs: Sequence[NewJob]) -> Program[_Holders]:
+def _holders(env: Env, jobs: Sequence[NewJob], added: AbstractSet[JobId]) -> Program[_Holders]:
+    """Who holds these jobs' keys, but for what this request stored itself."""
     scopes: dict[str, set[str]] = {}
     for job in jobs:
         if (key := key_of(job)) is not None:
@@ -96,7 +174,7 @@ def _holders(env: Env, jobs: Sequence[NewJob]) -> Program[_Holders]:
     found: _Holders = {}
     for tenant, keys in sorted(scopes.items()):
         found.update((yield from key_holders(env, tenant, sorted(keys))))
-    return found
+    return {key: holder for key, holder in found.items() if holder[0] not in added}
 
 
 def _known(job: NewJob, digest: bytes, stored: _Stored, holders: _Holders) -> Enqueued | None:
@@ -116,32 +194,41 @@ def _known(job: NewJob, digest: bytes, stored: _Stored, holders: _Holders) -> En
     return None
 
 
-def _insert(
-    fresh: Sequence[tuple[NewJob, datetime, JobState, bytes]], now: datetime
-) -> Program[None]:
-    yield Batch(
-        "insert_job",
-        [_row(job, due_at, state, digest, now) for job, due_at, state, digest in fresh],
-    )
+def _insert(env: Env, fresh: Sequence[Fresh], now: datetime) -> Program[AbstractSet[JobId]]:
+    """Insert in the order of keys, and answer which were inserted."""
+    added: set[JobId] = set()
+    for part in chunks(sorted(fresh, key=_insertion_order)):
+        rows = yield Batch("insert_job", [_row(each, now) for each in part])
+        if rows and rows[0]["count"] < len(part):
+            added.update(JobId(env.dialect.uuid(stored)) for stored in rows[0]["added"] or ())
+        else:
+            added.update(each.job.id for each in part)
     tags = [
-        {"job_id": job.id, "tag": tag.key, "value": tag.value}
-        for job, *_ in fresh
-        for tag in sorted(job.tags)
+        {"job_id": each.job.id, "tag": tag.key, "value": tag.value}
+        for each in fresh
+        if each.job.id in added
+        for tag in sorted(each.job.tags)
     ]
     if tags:
         yield Batch("insert_tag", tags)
+    return added
 
 
-def _row(
-    job: NewJob, due_at: datetime, state: JobState, digest: bytes, now: datetime
-) -> dict[str, object]:
+def _insertion_order(fresh: Fresh) -> tuple[str, str, JobId]:
+    """The same in every transaction, so that two of them never wait for each other (clause F2)."""
+    job = fresh.job
+    return (job.tenant or NO_TENANT, job.idempotency_key or "", job.id)
+
+
+def _row(fresh: Fresh, now: datetime) -> dict[str, object]:
+    job = fresh.job
     return {
         "id": job.id,
         "wire_name": job.wire_name,
         "queue": job.queue,
         "priority": job.priority,
-        "state": state,
-        "due_at": due_at,
+        "state": fresh.state,
+        "due_at": fresh.due_at,
         "retry": encode_retry(job.retry),
         "timeout": job.timeout,
         "not_after": expiry(job, now),
@@ -149,7 +236,7 @@ def _row(
         "tenant": job.tenant or NO_TENANT,
         "rerun_of": job.rerun_of,
         "created_at": now,
-        "digest": digest,
+        "digest": fresh.digest,
         "trace_context": job.trace_context,
         "payload": job.payload,
     }

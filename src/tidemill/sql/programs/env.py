@@ -16,8 +16,8 @@ from tidemill.values.ids import JobId, WorkerId
 T = TypeVar("T")
 
 CLOCK: Final = "clock"
-"""The statement that asks the store's clock. Where the clock is the host's, the driver answers it,
-once the write lock is granted (clause A1)."""
+"""The statement that asks the store's clock. Where that is the host's, the driver says the time as
+it runs the statement, so once the write lock is granted (clause A1)."""
 
 CHUNK: Final = 1_000
 """The longest list in one statement."""
@@ -37,10 +37,11 @@ def read_clock(env: Env) -> Program[datetime]:
     return env.dialect.instant(rows[0]["now"])
 
 
-def read_lease(env: Env, worker: WorkerId, now: datetime) -> Program[bool]:
-    """Whether a worker's lease is live, read without a lock."""
+def read_lease(env: Env, worker: WorkerId) -> Program[tuple[datetime, bool]]:
+    """The store's time, and whether a worker's lease is live then, read without a lock."""
     rows = yield Statement("worker_lease", {"worker": worker})
-    return bool(rows) and lease_is_live(env.dialect, rows[0], now)
+    now = env.dialect.instant(rows[0]["now"])
+    return now, lease_is_live(env.dialect, rows[0], now)
 
 
 def select_each(name: str, ids: Sequence[JobId]) -> Program[list[Row]]:

@@ -2,33 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from tidemill.core.fence import Reporter
+from tidemill.sql.dialects.dialect import instant_or_none
 from tidemill.sql.program import COMMIT, Program, Statement
 from tidemill.sql.programs.claim import claim, find_next_due, queues_of
 from tidemill.sql.programs.commit import commit, record_stale
-from tidemill.sql.programs.env import Env, read_clock, read_lease
-from tidemill.sql.rows import running_pairs
+from tidemill.sql.programs.env import Env, read_lease
+from tidemill.sql.rows import lease_is_live, running_pairs, write_names
 from tidemill.store.exchange import Exchange
 from tidemill.values.exchange import Exchanged
 from tidemill.values.ids import WorkerId
 from tidemill.values.jobs import Claimed
+from tidemill.values.states import JobState
 from tidemill.values.workers import RunningPair
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What an exchange has to know before it begins: the time, the lease, and what waits."""
+
+    now: datetime
+    live: bool
+    next_due: timedelta | None
+    ready: bool
 
 
 def exchange(operation: Exchange, env: Env) -> Program[Exchanged]:
     """Outcomes first, then the claim, then, after the commit, the records of stale reports."""
     worker = operation.worker
-    now = yield from read_clock(env)
-    live = yield from read_lease(env, worker, now)
+    opening = yield from _open(operation, env)
+    now, live, next_due = opening.now, opening.live, opening.next_due
     reported, stale = yield from commit(env, Reporter(worker, live), operation.outcomes, now)
     running = yield from _running(env, operation)
     claimed: tuple[Claimed, ...] = ()
-    next_due: timedelta | None = None
     if operation.claim is not None and live:
-        claimed, next_due = yield from claim(env, operation.claim, worker, now)
+        if any(each.state is JobState.SCHEDULED for each in reported):
+            next_due = yield from find_next_due(env, queues_of(operation.claim), now)
+        claimed, next_due = yield from claim(env, operation.claim, worker, now, next_due)
     if stale:
         yield COMMIT
         yield from record_stale(env, worker, stale, now)
@@ -43,25 +56,25 @@ def glance(operation: Exchange, env: Env) -> Program[Exchanged | None]:
     """
     if operation.outcomes:
         return None
-    worker = operation.worker
-    now = yield from read_clock(env)
-    live = yield from read_lease(env, worker, now)
-    next_due: timedelta | None = None
-    if operation.claim is not None and live:
-        queues = queues_of(operation.claim)
-        next_due = yield from find_next_due(env, queues, now)
-        if next_due == timedelta(0) or (yield from _any_ready(queues)):
-            return None
+    opening = yield from _open(operation, env)
+    if opening.live and (opening.ready or opening.next_due == timedelta(0)):
+        return None
     running = yield from _running(env, operation)
-    return Exchanged(worker, now, live, (), (), next_due, running)
+    return Exchanged(operation.worker, opening.now, opening.live, (), (), opening.next_due, running)
 
 
-def _any_ready(queues: Sequence[str]) -> Program[bool]:
-    for queue in queues:
-        rows = yield Statement("any_ready", {"queue": queue})
-        if rows:
-            return True
-    return False
+def _open(operation: Exchange, env: Env) -> Program[Opening]:
+    queues = queues_of(operation.claim) if operation.claim is not None else ()
+    if not queues:
+        now, live = yield from read_lease(env, operation.worker)
+        return Opening(now, live, None, ready=False)
+    asked = {"worker": operation.worker, "queues": write_names(queues)}
+    (row,) = yield Statement("opening", asked)
+    now = env.dialect.instant(row["now"])
+    live = lease_is_live(env.dialect, row, now)
+    due_at = instant_or_none(env.dialect, row["next_due"])
+    next_due = None if due_at is None or not live else max(due_at - now, timedelta(0))
+    return Opening(now, live, next_due, bool(row["ready"]))
 
 
 def _running(env: Env, operation: Exchange) -> Program[tuple[RunningPair, ...] | None]:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from tidemill.core.instants import after
 from tidemill.errors import WorkerIdUsed
 from tidemill.sql.program import Program, Row, Statement
 from tidemill.sql.programs.env import Env, chunks, read_clock, read_lease
 from tidemill.sql.programs.exchange import list_running
-from tidemill.sql.rows import job_id, lease_is_live, worker_info, write_names
+from tidemill.sql.rows import job_id, lease_is_live, running_pairs, worker_info, write_names
 from tidemill.store.lease import Beat, Deregister, Register
+from tidemill.values.ids import WorkerId
 from tidemill.values.leases import BeatReply, Registered
 from tidemill.values.workers import WorkerInfo
 
 UNHELD_AT_ONCE = 10_000
 """The most held jobs that a registration releases; the sweep releases the rest."""
+
+LONGEST_QUICK = timedelta(days=1)
+"""A longer lease has its end reckoned by the rules, which know where the calendar ends."""
 
 
 def register(operation: Register, env: Env) -> Program[Registered]:
@@ -27,7 +31,8 @@ def register(operation: Register, env: Env) -> Program[Registered]:
     rows = yield Statement("worker", {"worker": info.id})
     if rows:
         _require_repeat(env, rows[0], info, now)
-        yield Statement("renew_lease", {"worker": info.id, "expires_at": expires_at})
+        if not (yield from _renew(info.id, expires_at)):
+            raise _used(info, "its lease lapsed")
     else:
         yield Statement("insert_worker", _row(info, now, expires_at))
     yield from unhold(env, info.wire_names, UNHELD_AT_ONCE)
@@ -37,14 +42,26 @@ def register(operation: Register, env: Env) -> Program[Registered]:
 def beat(operation: Beat, env: Env) -> Program[BeatReply]:
     """Renew a live lease; a dead one stays dead, and is marked, whatever the clock does later."""
     worker = operation.worker
-    now = yield from read_clock(env)
-    live = yield from read_lease(env, worker, now)
+    now, live = yield from read_lease(env, worker)
+    if live:
+        live = yield from _renew(worker, after(now, operation.lease))
     if not live:
         yield Statement("note_lapse", {"worker": worker, "now": now})
         return BeatReply(worker, now, live=False)
-    expires_at = after(now, operation.lease)
-    yield Statement("renew_lease", {"worker": worker, "expires_at": expires_at})
     running = yield from list_running(env, worker)
+    return BeatReply(worker, now, live=True, running=running)
+
+
+def quick_beat(operation: Beat, env: Env) -> Program[BeatReply | None]:
+    """A beat in one statement; None if the lease is not live, which is then looked at."""
+    worker = operation.worker
+    if operation.lease > LONGEST_QUICK:
+        return None
+    rows = yield Statement("beat", {"worker": worker, "lease": operation.lease})
+    if not rows:
+        return None
+    now = env.dialect.instant(rows[0]["now"])
+    running = running_pairs(env.dialect, [row for row in rows if row["id"] is not None])
     return BeatReply(worker, now, live=True, running=running)
 
 
@@ -66,6 +83,12 @@ def unhold(env: Env, names: Collection[str], limit: int) -> Program[int]:
         if released >= limit:
             break
     return released
+
+
+def _renew(worker: WorkerId, expires_at: datetime) -> Program[bool]:
+    """Move the end of a lease that is still live as the row is written."""
+    rows = yield Statement("renew_lease", {"worker": worker, "expires_at": expires_at})
+    return bool(rows)
 
 
 def _row(info: WorkerInfo, now: datetime, expires_at: datetime) -> dict[str, object]:
@@ -91,5 +114,9 @@ def _require_repeat(env: Env, there: Row, info: WorkerInfo, now: datetime) -> No
         why = "a worker that presents itself otherwise has it"
     else:
         return
+    raise _used(info, why)
+
+
+def _used(info: WorkerInfo, why: str) -> WorkerIdUsed:
     message = f"Worker id {info.id} was used before: {why}. Register with a fresh id."
-    raise WorkerIdUsed(message)
+    return WorkerIdUsed(message)

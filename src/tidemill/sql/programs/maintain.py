@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from tidemill.sql.program import COMMIT, Program, Row, Statement
 from tidemill.sql.programs.claim import expire
 from tidemill.sql.programs.commit import Seen, Writes, apply, see, write
-from tidemill.sql.programs.env import CHUNK, Env, read_clock
+from tidemill.sql.programs.env import Env, chunks, read_clock
 from tidemill.sql.programs.lease import unhold
-from tidemill.sql.rows import job_id, read_names
+from tidemill.sql.rows import job_id, lease_is_live, read_names
 from tidemill.store.lease import Maintain
 from tidemill.values.ids import WorkerId
 from tidemill.values.leases import Lapsed, Maintained
@@ -34,23 +35,26 @@ def maintain(operation: Maintain, env: Env) -> Program[Maintained]:
 
 def glance(operation: Maintain, env: Env) -> Program[Maintained | None]:
     """The answer when there is nothing to do; None if there is."""
-    now = yield from read_clock(env)
-    if not (yield from _blocked_of_late(operation, env, now)):
-        one = {"now": now, "limit": 1}
-        for name in ("lapsed_jobs", "lapsed_workers"):
-            rows = yield Statement(name, one)
-            if rows:
-                return None
-    rows = yield Statement("expired_jobs", {"now": now, "limit": 1})
-    if rows:
+    (row,) = yield Statement("upkeep")
+    if row["expired"]:
         return None
-    names = yield from _known_names(now)
-    for start in range(0, len(names), CHUNK):
-        part = tuple(names[start : start + CHUNK])
-        rows = yield Statement("held_jobs", {"names": part, "limit": 1})
-        if rows:
-            return None
+    now = env.dialect.instant(row["now"])
+    lapsed = row["lapsed_jobs"] or row["lapsed_workers"]
+    if lapsed and not (yield from _blocked_of_late(operation, env, now)):
+        return None
+    if row["held"] and (yield from _any_known(now)):
+        return None
     return Maintained()
+
+
+def _any_known(now: datetime) -> Program[bool]:
+    """Whether a job is held although a live worker knows its name."""
+    names = yield from _known_names(now)
+    for chunk in chunks(names):
+        rows = yield Statement("known_held", {"names": tuple(chunk)})
+        if rows:
+            return True
+    return False
 
 
 def _lapse(operation: Maintain, env: Env) -> Program[tuple[Lapsed, ...]]:
@@ -59,14 +63,28 @@ def _lapse(operation: Maintain, env: Env) -> Program[tuple[Lapsed, ...]]:
     if (yield from _blocked_of_late(operation, env, now)):
         return ()
     rows = yield Statement("lapsed_jobs", {"now": now, "limit": operation.limit})
+    found = [see(env, row) for row in rows]
+    live = yield from _live_among(env, found, now)
     writes = Writes()
-    lapsed = tuple([_end(see(env, row), now, writes) for row in rows])
+    lapsed = tuple([_end(each, now, writes) for each in found if each.holder.worker not in live])
     yield from write(env, writes)
     dead = yield Statement("lapsed_workers", {"now": now, "limit": LAPSED_WORKERS_AT_ONCE})
     if dead:
         ids = tuple([WorkerId(env.dialect.uuid(row["id"])) for row in dead])
         yield Statement("mark_lapsed", {"ids": ids, "now": now})
     return lapsed
+
+
+def _live_among(env: Env, found: Sequence[Seen], now: datetime) -> Program[set[WorkerId]]:
+    """The holders of locked rows that are live after all, read once the rows are locked (D1)."""
+    holders = {each.holder.worker for each in found if each.holder.worker is not None}
+    live: set[WorkerId] = set()
+    for ids in chunks(sorted(holders)):
+        rows = yield Statement("leases", {"ids": tuple(ids)})
+        for row in rows:
+            if lease_is_live(env.dialect, row, now):
+                live.add(WorkerId(env.dialect.uuid(row["id"])))
+    return live
 
 
 def _end(seen: Seen, now: datetime, writes: Writes) -> Lapsed:

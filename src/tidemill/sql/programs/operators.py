@@ -79,7 +79,7 @@ def _on_each(operation: _Bulk, env: Env, act: Act) -> Program[tuple[ActionResult
         return before
     admit_actor(operation.actor, env.bounds)
     acting = Acting(env, operation.actor, now)
-    rows = yield from select_each("asked_jobs", operation.job_ids)
+    rows = yield from select_each("asked_jobs", sorted(set(operation.job_ids)))
     asked = {each.id: each for each in (_asked(env, row) for row in rows)}
     results: list[ActionResult] = []
     for named in operation.job_ids:
@@ -136,17 +136,16 @@ def _rerun(operation: Rerun, env: Env, now: datetime) -> Program[ActionResult]:
     original = record(env.dialect, rows[0])
     if not original.state.terminal:
         return ActionResult(job_id=original.id, effect=Effect.UNCHANGED, state=original.state)
+    tags = yield Statement("job_tags", {"id": original.id})
+    copy = _copy(original, operation.new_id, rows[0]["payload"], tags)
+    admit(copy, env.bounds)
     taken = yield Statement("stored_jobs", {"ids": (operation.new_id,)})
-    if taken:
+    if taken or not (yield from insert_ready(env, copy, now)):
         message = (
             f"Job id {operation.new_id} is taken; nothing was written. "
             "Give the rerun an id of its own."
         )
         raise JobIdConflict(message)
-    tags = yield Statement("job_tags", {"id": original.id})
-    copy = _copy(original, operation.new_id, rows[0]["payload"], tags)
-    admit(copy, env.bounds)
-    yield from insert_ready(copy, now)
     return ActionResult(job_id=original.id, effect=Effect.DONE, state=original.state, other=copy.id)
 
 

@@ -1,7 +1,9 @@
 """Which program performs which operation.
 
 `WRITES` take the write lock, `READS` never do. `GLANCES` answer a write that turns out to have
-nothing to do, from a read; their None says that it must be performed.
+nothing to do, from a read; their None says that it must be performed. `QUICK` are for a database
+whose single statements commit by themselves: they write by one, or answer None, having written
+nothing.
 """
 
 from __future__ import annotations
@@ -49,6 +51,7 @@ READS: Final[_Programs] = {
     ListWorkers: monitor.list_workers,
 }
 GLANCES: Final[_Programs] = {Exchange: exchange.glance, Maintain: maintain.glance}
+QUICK: Final[_Programs] = {Enqueue: enqueue.quick, Beat: lease.quick_beat}
 
 
 def writes(operation: Operation[object]) -> bool:
@@ -67,4 +70,10 @@ def program_for(operation: Operation[R], env: Env) -> Program[R]:
 def glance_for(operation: Operation[R], env: Env) -> Program[R | None] | None:
     """The program that may spare a write; None if there is none."""
     program = GLANCES.get(type(operation))
+    return None if program is None else cast("Program[R | None]", program(operation, env))
+
+
+def quick_for(operation: Operation[R], env: Env) -> Program[R | None] | None:
+    """The program that may do a write in one statement; None if there is none."""
+    program = QUICK.get(type(operation))
     return None if program is None else cast("Program[R | None]", program(operation, env))

@@ -1,3 +1,23 @@
+-- name: opening
+-- All that an exchange has to know before it begins, and all that an idle one needs.
+SELECT {{now}} AS now, w.lease_expires_at, w.lapsed_at, w.deregistered_at,
+    (
+        SELECT min(first.due_at) FROM (
+            SELECT (
+                SELECT min(j.due_at) FROM {{jobs}} AS j
+                WHERE j.state = {{scheduled}} AND j.queue = each.value
+            ) AS due_at
+            FROM {{each_queue}}
+        ) AS first
+    ) AS next_due,
+    EXISTS (
+        SELECT 1 FROM {{each_queue}} WHERE EXISTS (
+            SELECT 1 FROM {{jobs}} AS j
+            WHERE j.state = {{ready}} AND j.held IS NULL AND j.queue = each.value
+        )
+    ) AS ready
+FROM (SELECT 1 AS one) AS here LEFT JOIN {{workers}} AS w ON w.id = :worker
+
 -- name: next_due
 SELECT min(due_at) AS due_at FROM {{jobs}} WHERE state = {{scheduled}} AND queue = :queue
 
@@ -9,15 +29,12 @@ UPDATE {{jobs}} SET state = {{ready}} WHERE id IN (
 )
 
 -- name: ready_jobs
+-- `started` says that this statement has started the job already: here it never has.
 SELECT id, wire_name, queue, priority, due_at, attempt, lapses, lapses_base, retry, timeout, not_after,
-    tenant, created_at, trace_context, payload
+    tenant, created_at, trace_context, payload, 0 AS started
 FROM {{jobs}}
 WHERE state = {{ready}} AND held IS NULL AND queue = :queue
 ORDER BY priority DESC, due_at, id LIMIT :limit
-
--- name: any_ready
-SELECT 1 AS found FROM {{jobs}}
-WHERE state = {{ready}} AND held IS NULL AND queue = :queue LIMIT 1
 
 -- name: start_jobs
 UPDATE {{jobs}}

@@ -2,6 +2,11 @@
 -- The fence and the write in one: what it does not return was not written, and is looked at.
 UPDATE {{jobs}} SET state = {{succeeded}}, finished_at = :now, cancel_requested = NULL
 WHERE id IN (:ids*) AND state = {{running}} AND worker_id = :worker AND attempt = :attempt
+  AND EXISTS (
+    SELECT 1 FROM {{workers}} AS w
+    WHERE w.id = :worker AND w.lapsed_at IS NULL AND w.deregistered_at IS NULL
+      AND w.lease_expires_at > {{now}}
+  )
 RETURNING id
 
 -- name: reported_jobs
@@ -11,7 +16,7 @@ FROM {{jobs}} WHERE id IN (:ids*)
 
 -- name: recorded_verdict
 SELECT verdict FROM {{attempts}}
-WHERE job_id = :job_id AND stale = 0 AND attempt = :attempt AND worker_id = :worker
+WHERE job_id = :job_id AND {{counted}} AND attempt = :attempt AND worker_id = :worker
 
 -- name: end_attempt
 UPDATE {{jobs}}

@@ -1,3 +1,6 @@
+-- name: clock
+SELECT {{now}} AS now
+
 -- name: versions
 SELECT name, value FROM {{meta}} WHERE name IN ('version', 'min_compatible')
 

@@ -5,3 +5,7 @@ SELECT 1 AS found FROM sqlite_master WHERE type = 'table' AND name = '{{meta}}'
 -- name: data_version
 -- Rises when another connection, of any process, has committed.
 PRAGMA data_version
+
+-- name: lock_schema
+-- Differs because the write lock is held already.
+SELECT 1 AS locked

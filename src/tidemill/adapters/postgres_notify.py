@@ -1,0 +1,113 @@
+"""Telling other processes that there may be work, seldom enough to cost nothing.
+
+A notification in every transaction takes a lock of the whole database at commit: eight connections
+that enqueue fall from 6.4 k/s to 2.6 k/s. So the first transaction of a window notifies, at its own
+commit, and what follows within the window is told by one more notification at its end, from a
+connection of the library's own. A notification that is lost costs a poll interval.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from threading import Lock
+from typing import Final
+
+import psycopg
+
+from tidemill.adapters.connection_thread import ConnectionThread
+from tidemill.drivers.psycopg import Connection
+from tidemill.errors import StoreError
+
+WINDOW_SECONDS: Final = 0.05
+_STOP_SECONDS: Final = 5.0
+_log = logging.getLogger("tidemill.store")
+
+
+class Notifier:
+    """Decides who notifies, and does the late ones.
+
+    Args:
+        channel: where listeners listen.
+        connect: opens a connection in autocommit for the late notifications.
+        enabled: off, nothing is ever notified.
+    """
+
+    def __init__(self, channel: str, connect: Callable[[], Connection], *, enabled: bool) -> None:
+        self.channel = channel
+        self._connect = connect
+        self._enabled = enabled
+        self._lock = Lock()
+        self._window_ends = 0.0
+        self._promised = False
+        self._thread: ConnectionThread[Voice] | None = None
+
+    @property
+    def due(self) -> bool:
+        """Whether a transaction that made work now would be the first of a window."""
+        return self._enabled and time.monotonic() >= self._window_ends
+
+    def first(self) -> bool:
+        """Whether this transaction is the first of a window, and so notifies itself."""
+        with self._lock:
+            if not self.due:
+                return False
+            self._window_ends = time.monotonic() + WINDOW_SECONDS
+            return True
+
+    def later(self) -> None:
+        """Notify once at the end of this window, whoever else asks for it."""
+        with self._lock:
+            if not self._enabled or self._promised:
+                return
+            self._promised = True
+            if self._thread is None:
+                self._thread = ConnectionThread(
+                    "tidemill-postgres-notifier", lambda: Voice(self._connect, self.channel)
+                )
+            self._thread.submit(self._speak)
+
+    def stop(self) -> None:
+        """Say what was promised, and end."""
+        with self._lock:
+            thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.stop(_STOP_SECONDS)
+
+    def forget_parent(self) -> None:
+        """In a forked child: the thread and its connection stayed with the parent."""
+        self._lock = Lock()
+        self._promised = False
+        self._thread = None
+
+    def _speak(self, voice: Voice) -> None:
+        time.sleep(max(self._window_ends - time.monotonic(), 0.0))
+        with self._lock:
+            self._promised = False
+            self._window_ends = time.monotonic() + WINDOW_SECONDS
+        voice.speak()
+
+
+class Voice:
+    """A connection that notifies, and is replaced when it breaks."""
+
+    def __init__(self, connect: Callable[[], Connection], channel: str) -> None:
+        self._connect = connect
+        self._channel = channel
+        self._connection: Connection | None = None
+
+    def speak(self) -> None:
+        """Notify; a failure is logged, since a lost notification costs a poll interval."""
+        try:
+            if self._connection is None:
+                self._connection = self._connect()
+            self._connection.execute("SELECT pg_notify(%s, '')", (self._channel,))
+        except (psycopg.Error, StoreError) as error:
+            _log.debug("A notification was not sent: %s", error)
+            self.close()
+
+    def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()

@@ -1,0 +1,79 @@
+"""Where a PostgreSQL store lives: its URL, read once, and never shown with its password."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final, Literal, get_args
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from tidemill.errors import ConfigurationError
+
+Prepared = Literal["auto", "off"]
+SCHEMES: Final = ("postgresql", "postgres")
+_LIBPQ_ONLY: Final = frozenset({
+    "connect_timeout", "keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count",
+    "tcp_user_timeout",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresUrl:
+    """A checked URL.
+
+    Attributes:
+        libpq: for psycopg.
+        asyncpg: for asyncpg, which takes libpq's socket options for settings of the server.
+        shown: without password.
+        options: what the URL says to us and not to the database.
+    """
+
+    libpq: str = field(repr=False)
+    asyncpg: str = field(repr=False)
+    shown: str
+    options: dict[str, str]
+
+
+def read_url(url: str, own: frozenset[str] = frozenset()) -> PostgresUrl:
+    """Check a `postgresql://` URL; `own` names query options that are ours.
+
+    Raises:
+        ConfigurationError: it is none. The message does not show it, since it may hold a password.
+    """
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        message = "The URL of the PostgreSQL store cannot be read: its host or port is malformed."
+        raise ConfigurationError(message) from error
+    if parts.scheme not in SCHEMES:
+        message = (
+            f"{parts.scheme or 'A URL without a scheme'} is no PostgreSQL store: write "
+            "postgresql://user:password@host:5432/database."
+        )
+        raise ConfigurationError(message)
+    query = parse_qsl(parts.query, keep_blank_values=True)
+    ours = {name: value for name, value in query if name in own}
+    theirs = [(name, value) for name, value in query if name not in own]
+    shared = [(name, value) for name, value in theirs if name not in _LIBPQ_ONLY]
+    host = parts.hostname or ""
+    place = f"{host}:{port}" if port else host
+    shown = f"postgresql://{parts.username}@{place}" if parts.username else f"postgresql://{place}"
+    return PostgresUrl(
+        libpq=urlunsplit(parts._replace(query=urlencode(theirs))),
+        asyncpg=urlunsplit(parts._replace(query=urlencode(shared))),
+        shown=f"{shown}{parts.path}",
+        options=ours,
+    )
+
+
+def read_prepared(value: str) -> Prepared:
+    """How statements are prepared.
+
+    Raises:
+        ConfigurationError: neither auto nor off.
+    """
+    for known in get_args(Prepared):
+        if value == known:
+            return value  # type: ignore[return-value]  # it was found among them
+    message = f"prepared_statements={value!r} is unknown: use 'auto', or 'off' behind a pooler."
+    raise ConfigurationError(message)

@@ -1,0 +1,53 @@
+"""What every transaction on a connection of our own begins with, whichever driver runs it.
+
+Nothing is set for longer than a transaction, so that a pooler which hands connections from one
+client to the next, such as pgbouncer in transaction mode, never sees a setting leak.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+_MILLISECOND = timedelta(milliseconds=1)
+
+STATEMENT_TIMEOUT: Final = timedelta(seconds=10)
+LOCK_TIMEOUT: Final = timedelta(seconds=3)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long the server lets one of our transactions wait.
+
+    Attributes:
+        statement: for one statement.
+        lock: for one lock.
+        idle: for our next statement, with a transaction open.
+    """
+
+    statement: timedelta = STATEMENT_TIMEOUT
+    lock: timedelta = LOCK_TIMEOUT
+    idle: timedelta = timedelta(seconds=30)
+
+
+UNHURRIED: Final = Limits(timedelta(0), timedelta(0), timedelta(0))
+"""No limits: for migrations, which wait for each other and may take long."""
+
+
+def beginnings(limits: Limits) -> dict[bool, str]:
+    """How a transaction begins, by whether it writes.
+
+    READ COMMITTED whatever the database's default: the programs look again at what they locked.
+    Plans are generic, since each statement's generic plan is proved by a test and planning would
+    cost more than running.
+    """
+    settings = {
+        "statement_timeout": str(limits.statement // _MILLISECOND),
+        "lock_timeout": str(limits.lock // _MILLISECOND),
+        "idle_in_transaction_session_timeout": str(limits.idle // _MILLISECOND),
+        "plan_cache_mode": "force_generic_plan",
+    }
+    local = "".join(f"; SET LOCAL {name} = {value}" for name, value in settings.items())
+    begin = "BEGIN ISOLATION LEVEL READ COMMITTED"
+    return {True: f"{begin} READ WRITE{local}", False: f"{begin} READ ONLY{local}"}
