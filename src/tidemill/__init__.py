@@ -1,10 +1,11 @@
 """Durable background jobs in the database your application already runs."""
 
 from tidemill.app import JobGroup, Tidemill
+from tidemill.bound import BoundJob
 from tidemill.client import JobRef
 from tidemill.context import JobContext
 from tidemill.errors import JobCancelled, JobNotSucceeded, ResultTimeout, TidemillError
-from tidemill.jobs import BoundJob, JobHandle
+from tidemill.jobs import JobHandle
 from tidemill.values.bounds import Bounds
 from tidemill.values.endings import CancelReason
 from tidemill.values.retry import Retry

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from importlib import import_module
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tidemill.bound import BoundJob, Home, enqueue_bound, enqueue_bound_sync
 from tidemill.client import Client, JobRef
 from tidemill.config import open_store, require_scheme, store_url
 from tidemill.context import JobContext
+from tidemill.decorator import FunctionJob, handle_for
 from tidemill.errors import ConfigurationError, DeclarationError
-from tidemill.jobs import (
-    BoundJob,
-    FunctionJob,
-    Home,
-    JobHandle,
-    enqueue_bound,
-    enqueue_bound_sync,
-    handle_for,
-)
+from tidemill.jobs import JobHandle
 from tidemill.operators import Jobs
 from tidemill.registry import (
     ExecutorKind,
@@ -200,6 +195,7 @@ class Tidemill(_Declares):
         concurrency: int = 20,
         lease: Duration = "60s",
         poll_interval: Duration = "1s",
+        maintenance_interval: Duration = "1s",
         grace: Duration = "30s",
         patience: Duration = "5s",
         delivery_timeout: Duration = "10s",
@@ -213,6 +209,7 @@ class Tidemill(_Declares):
             concurrency: attempts that run at once.
             lease: how long a heartbeat lasts, at least 1 s; beats go out every third of it.
             poll_interval: the longest wait between polls of an idle worker.
+            maintenance_interval: how long after one round of upkeep the next one starts.
             grace: how long a shutdown lets handlers finish before it cancels them.
             patience: how long a cancelled handler may take before its job is given back.
             delivery_timeout: how long one store call may take before its answer is given up.
@@ -233,13 +230,15 @@ class Tidemill(_Declares):
             concurrency=concurrency,
             lease=duration(lease, "lease"),
             poll_interval=duration(poll_interval, "poll_interval"),
+            maintenance_interval=duration(maintenance_interval, "maintenance_interval"),
             grace=duration(grace, "grace"),
             patience=duration(patience, "patience"),
             delivery_timeout=duration(delivery_timeout, "delivery_timeout"),
             stall_limit=duration(stall_limit, "stall_limit"),
             quarantine_unknown=quarantine_unknown,
         )
-        return Worker(self.store, self.registry, JobContext, settings)
+        context = partial(JobContext, bounds=self.store.bounds)
+        return Worker(self.store, self.registry, context, settings)
 
     async def enqueue_many(self, jobs: Iterable[BoundJob[R]]) -> list[JobRef[R]]:
         """Store all of the jobs or none, in one transaction; references in the same order.

@@ -88,7 +88,8 @@ class Client:
         """Wait until a job has ended, looking ever less often, and whenever the store hints.
 
         Raises:
-            NotFound, ResultTimeout
+            NotFound: there is no such job.
+            ResultTimeout: it has not ended in time.
         """
         loop = asyncio.get_running_loop()
         hinted = asyncio.Event()
@@ -153,7 +154,7 @@ class JobRef(Generic[R_co]):
         Raises:
             JobNotSucceeded: it ended otherwise.
             ResultTimeout: it has not ended in time. The job is not touched by that.
-            NotFound: there is no such job (any more).
+            NotFound: there is no such job.
             DecodingError: what was stored does not read as the handler's return annotation.
         """
         end = await self._client.wait_for_end(self.id, timeout)
@@ -242,8 +243,7 @@ class _Patience:
 
 def _found(job_id: JobId, end: JobEnd | None) -> JobEnd:
     if end is None:
-        message = f"There is no job {job_id}: it never existed, or retention removed it."
-        raise NotFound(message)
+        raise NotFound(job_id)
     return end
 
 

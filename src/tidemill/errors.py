@@ -66,8 +66,8 @@ class BoundExceeded(Refused):
     def __init__(self, what: str, actual: int, bound: int, unit: str) -> None:
         """Say what is too large, by how much, and where the bound stands."""
         super().__init__(
-            f"{what} is {actual:,} {unit}, over the bound of {bound:,} {unit}; "
-            "nothing was written. Make it smaller, or raise the bound in the store's settings."
+            f"{what} is {actual:,} {unit}, over the bound of {bound:,} {unit}, and is refused. "
+            "Make it smaller, or raise the bound: Tidemill(url, bounds=Bounds(...))."
         )
         self.what = what
         self.actual = actual
@@ -92,7 +92,15 @@ class ParentsNotSupported(Refused):
 
 
 class NotFound(TidemillError):
-    """No job has that id: it never existed, or retention removed it."""
+    """No job has that id; carries the `job_id`."""
+
+    def __init__(self, job_id: object) -> None:
+        """Say which job is not there, and what to check."""
+        super().__init__(
+            f"There is no job {job_id} in this store. "
+            "Check the id, and that this is the store it was enqueued in."
+        )
+        self.job_id = job_id
 
 
 class JobNotSucceeded(TidemillError):
@@ -103,7 +111,7 @@ class JobNotSucceeded(TidemillError):
         why = "" if cause is None else f" (cause: {cause})"
         super().__init__(
             f"Job {job_id} ended {state}{why}, so it has no result. "
-            "Its attempts are kept with the job and say what happened."
+            f"`tidemill jobs show {job_id}` shows its attempts and their errors."
         )
         self.job_id = job_id
         self.state = state

@@ -56,11 +56,6 @@ class JobDefinition:
         return self.executor == "async"
 
     @property
-    def timeout(self) -> timedelta | None:
-        """How long one attempt may run, unless an enqueue says otherwise."""
-        return self.defaults.timeout
-
-    @property
     def names(self) -> tuple[str, ...]:
         """The wire name and the aliases."""
         return (self.wire_name, *self.aliases)
@@ -199,7 +194,7 @@ def _require_priority(priority: int, wire_name: str) -> None:
     if priority not in PRIORITY_RANGE:
         message = (
             f"Priority {priority} of job {wire_name!r} is outside "
-            f"{PRIORITY_RANGE.start}…{PRIORITY_RANGE.stop - 1}."
+            f"{PRIORITY_RANGE.start}…{PRIORITY_RANGE.stop - 1}; give one within."
         )
         raise DeclarationError(message)
 

@@ -33,7 +33,16 @@ def printed(width, show) -> list[str]:
 def test_a_list_shows_each_job_on_one_line_newest_first(shop):
     first, second = shop.enqueue(), shop.dead()
     lines = shop.run("jobs", "list").stdout.splitlines()
-    assert lines[0].split() == ["ID", "STATE", "TRY", "QUEUE", "WIRE", "NAME", "DUE", "FINISHED"]
+    assert lines[0].split() == [
+        "ID",
+        "STATE",
+        "ATTEMPT",
+        "QUEUE",
+        "WIRE",
+        "NAME",
+        "DUE",
+        "FINISHED",
+    ]
     assert [line.split()[:5] for line in lines[1:]] == [
         [str(second), "dead", "1", "payments", "orders.capture"],
         [str(first), "ready", "0", "payments", "orders.capture"],
@@ -172,7 +181,8 @@ def test_a_job_that_is_not_there_is_one_sentence_and_exit_code_1(shop):
     result = shop.run("jobs", "show", str(missing))
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr == (
-        f"Error: There is no job {missing}: it never existed, or retention removed it.\n"
+        f"Error: There is no job {missing} in this store. "
+        "Check the id, and that this is the store it was enqueued in.\n"
     )
 
 

@@ -111,7 +111,7 @@ async def test_an_outage_is_logged_once_and_so_is_its_end(
         await books.until(lambda: books.states(ids.values())["succeeded"] == len(ids))
     lines = [record.getMessage() for record in caplog.records]
     assert lines.count("The store answers again.") == 1
-    outage = "The store does not answer; trying again until it does. restarting"
+    outage = "The store does not answer; trying again until it does (restarting)."
     assert lines.count(outage) == 1
     assert_recorded_once(books, ids, bodies)
 
@@ -231,7 +231,7 @@ async def test_a_loop_blocked_beyond_the_stall_limit_is_left_to_lapse(
         assert ended.wait(60)
 
     job_id = books.enqueue("hog", retry=Retry.immediate())
-    async with make_worker(lease=LEASE, stall_limit=timedelta(milliseconds=1)):
+    async with make_worker(lease=LEASE, stall_limit=LEASE):
         details = await books.wait_for(job_id, "succeeded")
     assert (details.record.attempt, details.record.lapses) == (2, 1)
     assert "has not turned for" in caplog.text

@@ -49,7 +49,7 @@ def _action(command: F) -> F:
 def cancel(**options: Any) -> None:
     """Cancel jobs that wait, and ask running ones to stop.
 
-    A running job's worker hears of the request with its next heartbeat. A handler that finishes
+    A running job's worker hears of the request within a heartbeat. A handler that finishes
     first still succeeds.
     """
     _act(lambda jobs, job_id, actor: jobs.cancel(job_id, actor=actor), **options)
@@ -60,7 +60,7 @@ def cancel(**options: Any) -> None:
 def requeue(**options: Any) -> None:
     """Make dead, quarantined or cancelled jobs ready again.
 
-    They keep their id and their history, and get a fresh budget of tries.
+    They keep their id and their history, and get a fresh budget of attempts.
     """
     _act(lambda jobs, job_id, actor: jobs.requeue(job_id, actor=actor), **options)
 
@@ -80,7 +80,7 @@ def rerun(**options: Any) -> None:
 def run_now(**options: Any) -> None:
     """Make scheduled jobs ready without waiting for their due time.
 
-    That goes for jobs that wait out a backoff, too. It spends no try.
+    That goes for jobs that wait out a backoff, too. It spends no attempt.
     """
     _act(lambda jobs, job_id, actor: jobs.run_now(job_id, actor=actor), **options)
 
@@ -104,7 +104,7 @@ def _act(
     if as_json:
         from tidemill.cli import job_json
 
-        print_json({"results": [job_json.result(result) for result in results]})
+        print_json({"results": [job_json.action_result(each) for each in results]})
     if any(result.effect not in _DONE for result in results):
         raise SystemExit(exits.UNCHANGED)
 
@@ -117,7 +117,7 @@ def _sentence(result: ActionResult) -> str:
         case Effect.DONE:
             return f"done: now {state}"
         case Effect.REQUESTED:
-            return "requested: it runs, and its worker is told"
+            return "requested: it runs, and its worker is told within a heartbeat"
         case Effect.UNCHANGED:
             return f"unchanged: it is {state}"
         case Effect.KEY_HELD:

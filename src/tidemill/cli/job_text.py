@@ -37,7 +37,7 @@ def show_list(out: Console, jobs: Iterable[JobRecord]) -> None:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     table.add_column("ID", no_wrap=True, min_width=36)
     table.add_column("STATE", no_wrap=True, min_width=11)
-    table.add_column("TRY", justify="right", no_wrap=True)
+    table.add_column("ATTEMPT", justify="right", no_wrap=True)
     table.add_column("QUEUE", overflow="fold")
     table.add_column("WIRE NAME", overflow="fold")
     if wide:
@@ -92,7 +92,7 @@ def _facts(job: JobDetails) -> Iterator[tuple[str, str]]:
         "attempts",
         (
             f"{it.attempt} started, {it.failures} failed, {it.lapses} lapsed; "
-            f"at most {it.retry.max_attempts} tries"
+            f"at most {it.retry.max_attempts} attempts"
         ),
     )
     if it.worker is not None:

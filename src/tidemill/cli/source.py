@@ -8,6 +8,7 @@ import sys
 import traceback
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -108,7 +109,7 @@ def load_module(name: str) -> ModuleType:
     Raises:
         ConfigurationError: it is not there, or it fails while it is imported.
     """
-    here = os.getcwd()  # noqa: PTH109 - sys.path holds text
+    here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
     try:
@@ -150,7 +151,7 @@ def _no_app(module: ModuleType, path: str, found: object) -> str:
 def _import_fault(name: str, error: Exception) -> str:
     if isinstance(error, ModuleNotFoundError) and error.name and _is_part(error.name, name):
         return (
-            f"There is no module {error.name!r} to import from {os.getcwd()} "  # noqa: PTH109 - shown as text
+            f"There is no module {error.name!r} to import from {Path.cwd()} "
             "or the installed packages. Run the command where the module lies, or install it."
         )
     frames = traceback.extract_tb(error.__traceback__)
