@@ -8,6 +8,7 @@ from tidemill.errors import JobCancelled, JobNotSucceeded, ResultTimeout, Tidemi
 from tidemill.jobs import JobHandle
 from tidemill.values.bounds import Bounds
 from tidemill.values.endings import CancelReason
+from tidemill.values.operators import Effect
 from tidemill.values.retry import Retry
 from tidemill.values.states import JobState
 from tidemill.values.wishes import Discard, RetryAfter, Snooze
@@ -17,6 +18,7 @@ __all__ = [
     "Bounds",
     "CancelReason",
     "Discard",
+    "Effect",
     "JobCancelled",
     "JobContext",
     "JobGroup",

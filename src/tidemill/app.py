@@ -200,6 +200,7 @@ class Tidemill(_Declares):
         patience: Duration = "5s",
         delivery_timeout: Duration = "10s",
         stall_limit: Duration = "5m",
+        keep_tracebacks: bool = True,
         quarantine_unknown: bool = False,
     ) -> Worker:
         """A worker in this process, for the running event loop: `async with mill.worker(): …`.
@@ -213,7 +214,9 @@ class Tidemill(_Declares):
             grace: how long a shutdown lets handlers finish before it cancels them.
             patience: how long a cancelled handler may take before its job is given back.
             delivery_timeout: how long one store call may take before its answer is given up.
-            stall_limit: an event loop that has not turned for so long is left to lapse.
+            stall_limit: an event loop that has not turned for so long is left to lapse; at least
+                the lease.
+            keep_tracebacks: store the traceback of a failed attempt, or only its error.
             quarantine_unknown: claim jobs of unknown wire names and quarantine them, instead of
                 leaving them to workers that know them.
 
@@ -235,6 +238,7 @@ class Tidemill(_Declares):
             patience=duration(patience, "patience"),
             delivery_timeout=duration(delivery_timeout, "delivery_timeout"),
             stall_limit=duration(stall_limit, "stall_limit"),
+            keep_tracebacks=keep_tracebacks,
             quarantine_unknown=quarantine_unknown,
         )
         context = partial(JobContext, bounds=self.store.bounds)

@@ -73,12 +73,9 @@ def test_what_the_shell_asks_of_a_definition(mill: Tidemill) -> None:
     def b(x: int = 1) -> None: ...
 
     first, second = definition(mill, "a"), definition(mill, "b")
-    assert (first.is_async, first.wants_context, first.timeout) == (
-        True,
-        True,
-        timedelta(minutes=1),
-    )
-    assert (second.is_async, second.wants_context, second.timeout) == (False, False, None)
+    assert (first.is_async, first.wants_context) == (True, True)
+    assert (second.is_async, second.wants_context) == (False, False)
+    assert (first.defaults.timeout, second.defaults.timeout) == (timedelta(minutes=1), None)
     assert first.function is a.function
     assert first.decode(b'{"x":7}') == {"x": 7}
     assert (first.encode_output(7), second.encode_output(None)) == (b"7", None)

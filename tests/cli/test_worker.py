@@ -5,12 +5,17 @@ import signal
 import subprocess
 import sys
 from contextlib import closing
+from dataclasses import fields
+from datetime import timedelta
 
 import msgspec
 import pytest
 
 from tidemill.adapters.sqlite import SqliteStore
+from tidemill.cli.parameters import to_duration
+from tidemill.cli.worker import worker
 from tidemill.shell.identity import new_id
+from tidemill.shell.settings import WorkerSettings
 from tidemill.store.enqueue import Enqueue
 from tidemill.store.monitor import GetJob
 from tidemill.values.ids import JobId
@@ -136,7 +141,7 @@ def test_a_second_signal_hurries_the_grace_period(folder, start):
     assert folder.wait_for_word() == "waiting"
     process.terminate()
     for line in process.stderr:
-        if "no more jobs are claimed" in line:
+        if "nothing more is claimed" in line:
             break
     process.terminate()
     assert process.wait(60) == 0
@@ -159,8 +164,21 @@ def test_another_store_can_be_named(folder, start, tmp_path):
 
 def test_the_log_is_json_on_request(folder, start):
     process = start("--json")
-    event = msgspec.json.decode(process.stderr.readline())
-    assert event["message"] == f"Registered as worker {event['worker']}."
+    events = map(msgspec.json.decode, process.stderr)
+    registered = next(event for event in events if "worker" in event)
+    assert registered["message"] == f"Registered as worker {registered['worker']}."
+
+
+def test_every_setting_of_a_worker_is_an_option_with_the_same_default():
+    options = {param.name: param.default for param in worker.params}
+    for field in fields(WorkerSettings):
+        default = options[field.name]
+        if field.name == "queues":
+            assert (default,) == field.default
+        elif isinstance(field.default, timedelta):
+            assert to_duration(default) == field.default
+        else:
+            assert default == field.default
 
 
 @pytest.mark.parametrize(
@@ -168,6 +186,8 @@ def test_the_log_is_json_on_request(folder, start):
     [
         (["--store", "memory://"], "inside one process"),
         (["--lease", "10ms"], "too short"),
+        (["--stall-limit", "4s"], "stall_limit"),
+        (["--patience", "5"], "--patience"),
         (["--queues", "a=1,b"], "some none"),
         (["--import", "nothing"], "There is no module 'nothing'"),
         (["--concurrency", "0"], "--concurrency"),

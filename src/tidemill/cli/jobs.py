@@ -56,7 +56,7 @@ def list_jobs(
 ) -> None:
     """List jobs, newest first.
 
-    ATTEMPT is the number of attempts started so far. With --json: {"jobs": [...], "next_cursor": ...},
+    ATTEMPT is the number of the latest attempt. With --json: {"jobs": [...], "next_cursor": ...},
     where next_cursor is null on the last page.
     """
     with opened(store_url, app_name) as app:

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
 
 from tidemill.cli import exits
 from tidemill.cli.parameters import to_duration, to_queues
 from tidemill.cli.source import kept, load_app, load_module, store_option
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _duration(name: str, default: str, says: str) -> Callable[[F], F]:
+    """An option for a duration with its unit."""
+    return click.option(
+        name, type=to_duration, default=default, show_default=True, metavar="DURATION", help=says
+    )
 
 
 @click.command(epilog=exits.HELP)
@@ -30,21 +40,24 @@ from tidemill.cli.source import kept, load_app, load_module, store_option
     metavar="N",
     help="The most attempts that run at once.",
 )
-@click.option(
-    "--lease",
-    type=to_duration,
-    default="60s",
-    show_default=True,
-    metavar="DURATION",
-    help="How long the jobs of a worker that vanished stay with it. Beats go out every third.",
+@_duration(
+    "--lease", "60s", "How long the jobs of a worker that vanished stay with it; at least 1s."
 )
-@click.option(
-    "--grace",
-    type=to_duration,
-    default="30s",
-    show_default=True,
-    metavar="DURATION",
-    help="How long a shutdown lets handlers finish before it cancels them.",
+@_duration("--poll-interval", "1s", "The longest wait between polls of an idle worker.")
+@_duration(
+    "--maintenance-interval", "1s", "How long after one round of upkeep the next one starts."
+)
+@_duration("--grace", "30s", "How long a shutdown lets handlers finish before it cancels them.")
+@_duration(
+    "--patience", "5s", "How long a cancelled handler may take before its job is given back."
+)
+@_duration(
+    "--delivery-timeout", "10s", "How long a call to the store may take before it is given up."
+)
+@_duration(
+    "--stall-limit",
+    "5m",
+    "An event loop that has not turned for so long is left to lapse; at least the lease.",
 )
 @click.option(
     "--import",
@@ -58,6 +71,12 @@ from tidemill.cli.source import kept, load_app, load_module, store_option
     is_flag=True,
     help="Claim jobs of unknown wire names and quarantine them; otherwise they are left to workers "
     "that know them.",
+)
+@click.option(
+    "--keep-tracebacks/--no-tracebacks",
+    default=True,
+    show_default=True,
+    help="Store the traceback of a failed attempt, or only its error.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Write the log as one JSON object per line.")
 @click.option(

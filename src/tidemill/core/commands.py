@@ -55,8 +55,8 @@ class WakeAt:
 class RegisterAnew:
     """Have the pulse give up this worker's lease and register a fresh worker.
 
-    The store answered that the lease is dead, no heartbeat was answered in time, or the store handed
-    out an attempt that this worker has seen before (the database went back in time).
+    The store answered that the lease is dead, or no heartbeat was answered in time, or the store
+    handed out an attempt that this worker has seen before (the database went back in time).
     """
 
     worker: WorkerId

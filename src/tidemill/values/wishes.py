@@ -41,7 +41,7 @@ class Snooze(Wish):
 
 
 class Discard(Wish):
-    """No further attempt can help: the job ends `dead` with cause `discarded`, and keeps `reason`."""
+    """No attempt can help: the job ends `dead` with cause `discarded`, and keeps `reason`."""
 
     def __init__(self, reason: str = "") -> None:
         """End the job, with the reason to keep."""

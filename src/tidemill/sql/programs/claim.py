@@ -5,33 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from enum import Enum, auto
 
-from tidemill.core.poison import is_poison
+from tidemill.core.claim import (
+    MOST_ACTIVATED,
+    MOST_SET_ASIDE,
+    Candidate,
+    Fate,
+    fate,
+    queues_of,
+)
 from tidemill.core.transitions import By, check
+from tidemill.sql.dialects.dialect import instant_or_none
 from tidemill.sql.program import Program, Row, Statement
 from tidemill.sql.programs.env import CHUNK, Env, chunks
 from tidemill.sql.retry import decode_retry
 from tidemill.sql.rows import claimed, job_id
 from tidemill.values import causes
 from tidemill.values.exchange import ClaimRequest
-from tidemill.values.ids import JobId, WorkerId
+from tidemill.values.ids import Attempt, JobId, WorkerId
 from tidemill.values.jobs import Claimed
 from tidemill.values.states import Held, JobState
 
-MOST_SET_ASIDE = 1_000
-"""How many rows one claim sets aside before it answers with what it has."""
-
 _SOON = timedelta(0)
-
-
-class Fate(Enum):
-    """What a claim does with a ready row."""
-
-    START = auto()
-    HOLD = auto()
-    EXPIRE = auto()
-    BURY = auto()
 
 
 @dataclass(slots=True)
@@ -50,25 +45,29 @@ class Claim:
         return self.request.limit - len(self.jobs)
 
 
-def queues_of(request: ClaimRequest) -> tuple[str, ...]:
-    """The queues a claim names, each once, in order."""
-    return tuple(dict.fromkeys(share.queue for share in request.shares))
-
-
 def claim(
     env: Env, request: ClaimRequest, worker: WorkerId, now: datetime
 ) -> Program[tuple[tuple[Claimed, ...], timedelta | None]]:
     """Activate what is due, fill the shares, fill what room is left, tell the next due instant."""
-    next_due = yield from _activate(env, queues_of(request), now)
+    queues = yield from without_paused(queues_of(request))
+    next_due = yield from _activate(env, queues, now)
     state = Claim(request, worker, now)
     for share in request.shares:
-        yield from _take(env, state, share.queue, min(share.limit, state.room))
-    for queue in queues_of(request):
+        if share.queue in queues:
+            yield from _take(env, state, share.queue, min(share.limit, state.room))
+    for queue in queues:
         if queue not in state.dry:
             yield from _take(env, state, queue, state.room)
     if state.set_aside >= MOST_SET_ASIDE and state.room:
         next_due = _SOON
     return tuple(state.jobs), next_due
+
+
+def without_paused(queues: Sequence[str]) -> Program[tuple[str, ...]]:
+    """The queues that may be claimed from (clause C2)."""
+    rows = yield Statement("paused_queues_of", {"queues": tuple(queues)})
+    paused = {row["name"] for row in rows}
+    return tuple(queue for queue in queues if queue not in paused)
 
 
 def find_next_due(env: Env, queues: Sequence[str], now: datetime) -> Program[timedelta | None]:
@@ -87,7 +86,7 @@ def _activate(env: Env, queues: Sequence[str], now: datetime) -> Program[timedel
     for queue in queues:
         wait = yield from find_next_due(env, (queue,), now)
         if wait == _SOON:
-            yield Statement("activate_due", {"queue": queue, "now": now, "limit": CHUNK})
+            yield Statement("activate_due", {"queue": queue, "now": now, "limit": MOST_ACTIVATED})
             wait = yield from find_next_due(env, (queue,), now)
         if wait is not None:
             waits.append(wait)
@@ -98,7 +97,7 @@ def _take(env: Env, state: Claim, queue: str, limit: int) -> Program[None]:
     """Start up to `limit` jobs of a queue, setting aside what may not run."""
     wanted = limit
     while wanted > 0 and queue not in state.dry and state.set_aside < MOST_SET_ASIDE:
-        asked = min(wanted, CHUNK)
+        asked = min(wanted, CHUNK, MOST_SET_ASIDE - state.set_aside)
         rows = yield Statement("ready_jobs", {"queue": queue, "limit": asked})
         if len(rows) < asked:
             state.dry.add(queue)
@@ -124,20 +123,18 @@ def _sort(env: Env, state: Claim, rows: Sequence[Row]) -> Program[int]:
 
 
 def _fate(env: Env, state: Claim, row: Row) -> Fate:
-    not_after = row["not_after"]
-    if (
-        not_after is not None
-        and row["attempt"] == 0
-        and env.dialect.instant(not_after) <= state.now
-    ):
-        return Fate.EXPIRE
     lapses = row["lapses"]
-    if lapses and is_poison(decode_retry(row["retry"]), lapses - row["lapses_base"]):
-        return Fate.BURY
-    names = state.request.wire_names
-    if names is not None and row["wire_name"] not in names:
-        return Fate.HOLD
-    return Fate.START
+    not_after = instant_or_none(env.dialect, row["not_after"])
+    if not lapses and not_after is None and state.request.wire_names is None:
+        return Fate.START  # the plain case, at no cost
+    job = Candidate(
+        row["wire_name"],
+        Attempt(row["attempt"]),
+        lapses - row["lapses_base"],
+        decode_retry(row["retry"]),
+        not_after,
+    )
+    return fate(job, state.request.wire_names, state.now)
 
 
 def _set_aside(fate: Fate, ids: Sequence[JobId], now: datetime) -> Program[None]:
