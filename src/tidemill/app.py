@@ -8,6 +8,7 @@ from functools import partial
 from importlib import import_module
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
 
 from tidemill.bound import BoundJob, Home, enqueue_bound, enqueue_bound_sync
 from tidemill.client import Client, JobRef
@@ -17,6 +18,7 @@ from tidemill.decorator import FunctionJob, handle_for
 from tidemill.errors import ConfigurationError, DeclarationError
 from tidemill.jobs import JobHandle
 from tidemill.operators import Jobs
+from tidemill.queues import Queues
 from tidemill.registry import (
     ExecutorKind,
     Extra,
@@ -67,8 +69,9 @@ class _Declares:
                 default `async def` and `def` decide.
 
         Raises:
-            DeclarationError: the name is taken or empty, or the function cannot be a job.
+            DeclarationError: the name is missing, taken or empty, or the function cannot be a job.
         """
+        _require_text(wire_name)
         defaults = JobDefaults(
             queue=queue,
             priority=priority,
@@ -79,6 +82,7 @@ class _Declares:
 
         def declare(function: Callable[..., Any]) -> Any:
             name, others = names
+            _refuse_job(function, name)
             definition = define(
                 function, name, aliases=others, defaults=defaults, executor=executor, extra=extra
             )
@@ -94,7 +98,7 @@ class _Declares:
 
 
 class Tidemill(_Declares):
-    """An app. Constructing one opens nothing: the first operation does (clause N1).
+    """An app. Constructing one opens nothing: the first operation does.
 
     Args:
         url: the store, such as `sqlite:///orders.db`; may be given later with `configure`, or by
@@ -125,6 +129,18 @@ class Tidemill(_Declares):
         given = url if store is None else store
         if given is not None:
             self.configure(given)
+
+    def __repr__(self) -> str:
+        count = sum(1 for _ in self.registry)
+        return f"<Tidemill {self._where()}, {count} job{'' if count == 1 else 's'}>"
+
+    @property
+    def url(self) -> str | None:
+        """The URL of the store, as it was given or taken from the environment.
+
+        None where the store was given as it is, or nothing has named one yet.
+        """
+        return self._url
 
     def configure(self, store: str | Store) -> None:
         """Use this store, given as a URL or as it is, from now on.
@@ -174,7 +190,7 @@ class Tidemill(_Declares):
         group.join(self, self.registry)
 
     def load_imports(self) -> None:
-        """Import the modules that declare jobs, so that a worker knows them (clause N6).
+        """Import the modules that declare jobs, so that a worker knows them.
 
         Raises:
             ConfigurationError: a module of that name does not exist.
@@ -258,6 +274,11 @@ class Tidemill(_Declares):
         return Jobs(self.client)
 
     @property
+    def queues(self) -> Queues:
+        """Looking at queues and pausing them: `list`, `pause`, `resume`."""
+        return Queues(self.client)
+
+    @property
     def sync(self) -> SyncTidemill:
         """The same for threads: `mill.sync.enqueue_many(…)`."""
         return SyncTidemill(self.client)
@@ -265,6 +286,13 @@ class Tidemill(_Declares):
     def _register(self, definition: JobDefinition) -> JobHandle[..., Any]:
         self.registry.add(definition)
         return handle_for(definition, self)
+
+    def _where(self) -> str:
+        if self._url is not None:
+            return f"on {_without_secrets(self._url)}"
+        if self._store is not None:
+            return f"on a {self._store.capabilities.name} store"
+        return "without a store"
 
 
 class SyncTidemill:
@@ -330,6 +358,34 @@ class JobGroup(_Declares):
         if self._registry is not None:
             self._registry.add(definition)
         return handle_for(definition, self)
+
+
+def _require_text(wire_name: object) -> None:
+    if isinstance(wire_name, str):
+        return
+    name = getattr(wire_name, "__name__", "the function") if callable(wire_name) else None
+    where = f" above {name}" if name else ""
+    message = (
+        f"A job needs a wire name, the text that its rows are stored under, and was given "
+        f'{wire_name!r}: write @mill.job("wire.name"){where}.'
+    )
+    raise DeclarationError(message)
+
+
+def _refuse_job(function: object, wire_name: str) -> None:
+    if isinstance(function, JobHandle):
+        message = (
+            f"{function.function.__qualname__} is a job already, {function.wire_name!r}, and "
+            f"cannot be declared as {wire_name!r} too. To let it run rows of that name, declare "
+            f"it once, with aliases=[{wire_name!r}]."
+        )
+        raise DeclarationError(message)
+
+
+def _without_secrets(url: str) -> str:
+    """The URL without user, password and parameters."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def _utc_now() -> datetime:

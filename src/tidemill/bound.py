@@ -90,8 +90,10 @@ def enqueue_bound_sync(
 
 
 def _of_one_app(client: Client, jobs: Iterable[BoundJob[R]]) -> list[BoundJob[R]]:
+    _require_several(jobs)
     bound = list(jobs)
     for job in bound:
+        _require_bound(job)
         if job.client is not client:
             message = (
                 f"Job {job.definition.wire_name!r} belongs to another app; nothing was enqueued. "
@@ -99,3 +101,23 @@ def _of_one_app(client: Client, jobs: Iterable[BoundJob[R]]) -> list[BoundJob[R]
             )
             raise ConfigurationError(message)
     return bound
+
+
+def _require_several(jobs: object) -> None:
+    if not isinstance(jobs, Iterable):
+        message = (
+            f"enqueue_many takes a list of calls and was given {jobs!r}; nothing was enqueued. "
+            "Write enqueue_many([job.bind(…), …])."
+        )
+        raise ConfigurationError(message)
+
+
+def _require_bound(job: object) -> None:
+    if isinstance(job, BoundJob):
+        return
+    name = getattr(job, "__name__", "job") if hasattr(job, "bind") else "job"
+    message = (
+        f"enqueue_many takes calls with their arguments and was given {job!r}; nothing was "
+        f"enqueued. Write {name}.bind(…)."
+    )
+    raise ConfigurationError(message)

@@ -31,6 +31,8 @@ errors. A message says what happened, the value, the bound, and what to do.
 
 from __future__ import annotations
 
+from typing import Protocol
+
 
 class TidemillError(Exception):
     """Base of every error that Tidemill raises on purpose."""
@@ -103,19 +105,51 @@ class NotFound(TidemillError):
         self.job_id = job_id
 
 
-class JobNotSucceeded(TidemillError):
-    """A result was asked of a job that ended otherwise; carries its `state` and `cause`."""
+class AttemptError(Protocol):
+    """What is kept of the exception that ended an attempt."""
 
-    def __init__(self, job_id: object, state: str, cause: str | None) -> None:
-        """Say how the job ended, and where to look."""
+    @property
+    def kind(self) -> str:
+        """Its name, `module.qualname`."""
+        ...
+
+    @property
+    def message(self) -> str:
+        """Its text."""
+        ...
+
+    @property
+    def detail(self) -> str:
+        """Its traceback; empty where none was kept."""
+        ...
+
+
+class JobNotSucceeded(TidemillError):
+    """A result was asked of a job that ended otherwise.
+
+    Attributes:
+        job_id: which job.
+        state: how it ended: `dead`, `cancelled` or `quarantined`.
+        cause: why, where the state alone does not say.
+        error: the error of its last attempt that had one; None if there was none, or if it could
+            not be read.
+    """
+
+    def __init__(
+        self, job_id: object, state: str, cause: str | None, error: AttemptError | None = None
+    ) -> None:
+        """Say how the job ended, with which error, and where to look."""
         why = "" if cause is None else f" (cause: {cause})"
+        last = "" if error is None else f" Its last error was {_shown(error)}"
         super().__init__(
-            f"Job {job_id} ended {state}{why}, so it has no result. "
-            f"`tidemill jobs show {job_id}` shows its attempts and their errors."
+            f"Job {job_id} ended {state}{why}, so it has no result.{last}\n"
+            f"See its attempts with `tidemill jobs show {job_id} --traceback`, "
+            "or in mill.jobs.get(ref).attempts."
         )
         self.job_id = job_id
         self.state = state
         self.cause = cause
+        self.error = error
 
 
 class ResultTimeout(TidemillError, TimeoutError):
@@ -148,3 +182,8 @@ class SchemaError(StoreError):
 
 class IllegalTransition(TidemillError):
     """A state change that the table does not have: a programming error in Tidemill."""
+
+
+def _shown(error: AttemptError) -> str:
+    kind = error.kind.removeprefix("builtins.")
+    return f"{kind}: {error.message}" if error.message else kind

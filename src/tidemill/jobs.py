@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Generic, ParamSpec, Self, TypeVar, cast
 
 from tidemill.bound import BoundJob, Home, enqueue_bound, enqueue_bound_sync
 from tidemill.client import JobRef
-from tidemill.options import JobOptions, TagLike, due_changes, expiry_changes, tags_of
+from tidemill.options import (
+    JobOptions,
+    TagsLike,
+    due_changes,
+    expiry_changes,
+    require_whole,
+    tags_of,
+)
 from tidemill.registry import JobDefinition
 from tidemill.values.durations import Duration, duration
 from tidemill.values.retry import Retry
@@ -82,7 +89,7 @@ class JobHandle(Generic[P, R_co]):
         expires: Duration | datetime | None = None,
         idempotency_key: str | None = None,
         tenant: str | None = None,
-        tags: Iterable[TagLike] | None = None,
+        tags: TagsLike | None = None,
         timeout: Duration | None = None,
         retry: Retry | None = None,
         after: Sequence[JobRef[Any]] | None = None,
@@ -98,7 +105,8 @@ class JobHandle(Generic[P, R_co]):
                 stored.
             idempotency_key: while a job with this key is active, enqueuing answers that job.
             tenant: the scope of the job and its key.
-            tags: labels and (key, value) pairs to find it by.
+            tags: labels and (key, value) pairs, or a mapping of keys to values; they are shown
+                with the job.
             timeout: how long one attempt may run.
             retry: what happens after an attempt that did not succeed.
             after: references of jobs that have to succeed before it. Dependencies are not in this
@@ -107,8 +115,11 @@ class JobHandle(Generic[P, R_co]):
         Durations are timedeltas or text with a unit, such as "30s".
 
         Raises:
-            ConfigurationError: a duration or a tag that is none, or both `delay` and `at`.
+            ConfigurationError: a duration, a priority or a tag that is none, or both `delay` and
+                `at`.
         """
+        if priority is not None:
+            require_whole(priority)
         given: dict[str, Any] = {
             "queue": queue,
             "priority": priority,

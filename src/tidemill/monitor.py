@@ -1,4 +1,4 @@
-"""Reading jobs: `mill.jobs.get`, `list` and `counts` (clause L2)."""
+"""Reading jobs: `mill.jobs.get`, `list` and `counts`."""
 
 from __future__ import annotations
 

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final, cast
 
 from tidemill.errors import ConfigurationError
 from tidemill.values.durations import Duration, duration
 from tidemill.values.ids import JobId
+from tidemill.values.jobs import PRIORITY_RANGE
 from tidemill.values.retry import Retry
 from tidemill.values.tags import Tag
 
 TagLike = str | tuple[str, str]
 """A label, or a key with its value."""
+
+TagsLike = Iterable[TagLike] | Mapping[str, str]
+"""Labels and (key, value) pairs, or a mapping of keys to values."""
+
+_PAIR: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,9 +60,35 @@ def expiry_changes(expires: Duration | datetime | None) -> dict[str, Any]:
     return {"expires": duration(expires, "expires"), "not_after": None}
 
 
-def tags_of(tags: Iterable[TagLike]) -> frozenset[Tag]:
+def tags_of(tags: TagsLike) -> frozenset[Tag]:
     """Labels and (key, value) pairs as tags. Raises ConfigurationError."""
     if isinstance(tags, str):
         message = f"tags={tags!r} is one text; give a list of labels and (key, value) pairs."
         raise ConfigurationError(message)
-    return frozenset(Tag(tag) if isinstance(tag, str) else Tag(*tag) for tag in tags)
+    if isinstance(tags, Mapping):
+        pairs = cast("Mapping[object, object]", tags)
+        return frozenset(_tag(pair) for pair in pairs.items())
+    return frozenset(_tag(tag) for tag in tags)
+
+
+def require_whole(priority: object) -> None:
+    """Refuse a priority that is no whole number.
+
+    Raises:
+        ConfigurationError: it is none.
+    """
+    if not isinstance(priority, int):
+        message = (
+            f"priority={priority!r} is of type {type(priority).__name__}; give a whole number, "
+            f"{PRIORITY_RANGE.start} to {PRIORITY_RANGE.stop - 1}; higher is claimed first."
+        )
+        raise ConfigurationError(message)
+
+
+def _tag(tag: object) -> Tag:
+    parts = tuple(cast("Iterable[object]", tag)) if isinstance(tag, (tuple, list)) else (tag,)
+    texts = [part for part in parts if isinstance(part, str)]
+    if not 1 <= len(parts) <= _PAIR or len(texts) < len(parts):
+        message = f"{tag!r} is no tag: a tag is a label or a (key, value) pair, all of them text."
+        raise ConfigurationError(message)
+    return Tag(*texts)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tidemill.adapters.sqlite import SqliteStore
+from tidemill.adapters.sqlite import SqliteStore, utc_now
 from tidemill.conformance.plugin import *  # noqa: F403 - fixtures and hooks are found by their names
 from tidemill.conformance.plugin import StoreFactory
 from tidemill.store.contract import Store
@@ -31,3 +31,10 @@ STORES: dict[str, Callable[[Path], StoreFactory]] = {"memory": memory, "sqlite":
 @pytest.fixture(params=STORES)
 def store_factory(request: pytest.FixtureRequest, tmp_path: Path) -> StoreFactory:
     return STORES[request.param](tmp_path)
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def own_clock_store_factory(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Store]:
+    if request.param == "memory":
+        return lambda: MemoryStore(utc_now)
+    return lambda: SqliteStore(tmp_path / "own.db")

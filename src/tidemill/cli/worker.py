@@ -9,7 +9,8 @@ import click
 
 from tidemill.cli import exits
 from tidemill.cli.parameters import to_duration, to_queues
-from tidemill.cli.source import kept, load_app, load_module, store_option
+from tidemill.cli.source import kept, load_app, load_module, refuse_missing
+from tidemill.config import STORE_VARIABLE
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -23,7 +24,13 @@ def _duration(name: str, default: str, says: str) -> Callable[[F], F]:
 
 @click.command(epilog=exits.HELP)
 @click.argument("app_name", metavar="MODULE:ATTRIBUTE")
-@store_option
+@click.option(
+    "--store",
+    "store_url",
+    metavar="URL",
+    help="Use this store instead of the application's own; a database file has to be there. "
+    f"{STORE_VARIABLE} counts only if the application names no store.",
+)
 @click.option(
     "--queues",
     type=to_queues,
@@ -84,7 +91,7 @@ def _duration(name: str, default: str, says: str) -> Callable[[F], F]:
     type=click.Choice(["debug", "info", "warning", "error"]),
     default="info",
     show_default=True,
-    help="The least important log lines to write.",
+    help="The least important log lines to write. With debug, other libraries still begin at info.",
 )
 def worker(
     *,
@@ -98,7 +105,9 @@ def worker(
     """Run the jobs of an application, until told to stop.
 
     MODULE:ATTRIBUTE names the application, such as orders:mill; modules in the current directory
-    can be imported. The store is the application's own, unless --store names another.
+    can be imported. The store is the application's own, unless --store names another: that one
+    is not made if it is missing, since nobody would enqueue into a mistyped file.
+    "tidemill migrate" makes it.
 
     SIGTERM or SIGINT (Ctrl-C): no more jobs are claimed, running handlers may finish within the
     grace period, and are then cancelled and their jobs given back at no cost. A second signal ends
@@ -113,6 +122,7 @@ def worker(
         load_module(module)
     if store_url is not None:
         app.configure(store_url)
+        refuse_missing(store_url)
     try:
         run_process(kept(app).worker(**settings))
     finally:

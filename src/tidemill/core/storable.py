@@ -39,9 +39,7 @@ def bare(outcome: Outcome) -> Outcome:
     if outcome.verdict is Verdict.SUCCEEDED:
         message = "The store refused the full record of this attempt, which had succeeded."
         error = ErrorInfo(OUTCOME_REFUSED, message)
-        return replace(
-            outcome, verdict=Verdict.FAILED, error=error, output=None, tags=frozenset()
-        )
+        return replace(outcome, verdict=Verdict.FAILED, error=error, output=None, tags=frozenset())
     kept = outcome.error and replace(outcome.error, detail="")
     return replace(outcome, error=kept, output=None, tags=frozenset())
 

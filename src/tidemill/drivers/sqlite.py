@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final
+from typing import Final, cast
 
+from tidemill.drivers.sqlite_blockage import Blockage, elapsed
 from tidemill.drivers.sqlite_errors import translated
 from tidemill.errors import ConfigurationError, StoreUnavailable
 from tidemill.sql.catalogue import Catalogue
 from tidemill.sql.program import Batch, Row, Statement
-from tidemill.sql.programs.env import CLOCK
+from tidemill.sql.programs.env import CLOCK, UNWRITABLE_UNTIL
 from tidemill.store.contract import Clock
 
 OLDEST: Final = (3, 40, 0)
-LONG_WAIT: Final = timedelta(seconds=1)
-"""Waiting this long for the write lock counts as a time when nobody could write (clause C10)."""
 
 
 def require_version() -> None:
@@ -36,33 +33,13 @@ def require_version() -> None:
         raise ConfigurationError(message)
 
 
-@dataclass(slots=True)
-class Blockage:
-    """Since when, on the monotonic clock, this process has waited for the write lock in vain.
-
-    Shared by the connections of a store: a heart that gave up waiting is remembered by the next
-    connection that gets the lock.
-    """
-
-    since: float | None = None
-
-    def waited_from(self, started: float) -> float:
-        since = self.since
-        return started if since is None else min(since, started)
-
-    def gave_up(self, started: float) -> None:
-        self.since = self.waited_from(started)
-
-    def ended(self) -> None:
-        self.since = None
-
-
 class SqliteExecutor:
     """One connection in autocommit mode; transactions are begun and ended here alone.
 
     The store's clock is the host's, read when a program asks: that is after `begin`, so after the
     write lock was granted (clause A1). A long wait for that lock is written down, in the very
-    transaction that waited, for every sweep on this database to heed.
+    transaction that waited, for every sweep on this database to heed; and this process's own sweeps
+    are told since when it knows that the lock can be had (clause C10).
     """
 
     def __init__(
@@ -77,6 +54,7 @@ class SqliteExecutor:
         self._catalogue = catalogue
         self._clock = clock
         self._blockage = blockage
+        self._notes_long_wait = False
 
     @property
     def in_transaction(self) -> bool:
@@ -86,7 +64,7 @@ class SqliteExecutor:
         if not write:
             self._execute("BEGIN DEFERRED")
             return
-        started = time.monotonic()
+        started = elapsed()
         try:
             self._execute("BEGIN IMMEDIATE")
         except StoreUnavailable:
@@ -94,23 +72,26 @@ class SqliteExecutor:
                 self._blockage.gave_up(started)
             raise
         if self._blockage is not None:
-            self._mark_long_wait(self._blockage, started)
+            self._look(self._blockage, started)
 
     def step(self, step: Statement | Batch, /) -> Sequence[Row]:
         if isinstance(step, Batch):
             return self._run_each(step)
         if step.name == CLOCK:
             return ({"now": self._catalogue.dialect.encode(self._clock())},)
-        try:
-            sql, values = self._catalogue.bind(step.name, step.params)
-            return self._connection.execute(sql, values).fetchall()
-        except (sqlite3.Error, OverflowError, UnicodeEncodeError) as error:
-            raise translated(error, step.name) from error
+        rows = self._run_one(step)
+        if step.name == UNWRITABLE_UNTIL and self._blockage is not None:
+            return self._with_own_knowledge(rows, step, self._blockage)
+        return rows
 
     def commit(self) -> None:
         self._execute("COMMIT")
+        if self._notes_long_wait and self._blockage is not None:
+            self._notes_long_wait = False
+            self._blockage.noted()
 
     def rollback(self) -> None:
+        self._notes_long_wait = False
         try:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
@@ -120,6 +101,13 @@ class SqliteExecutor:
 
     def close(self) -> None:
         self._connection.close()
+
+    def _run_one(self, step: Statement) -> Sequence[Row]:
+        try:
+            sql, values = self._catalogue.bind(step.name, step.params)
+            return self._connection.execute(sql, values).fetchall()
+        except (sqlite3.Error, OverflowError, UnicodeEncodeError) as error:
+            raise translated(error, step.name) from error
 
     def _run_each(self, batch: Batch) -> Sequence[Row]:
         try:
@@ -135,8 +123,20 @@ class SqliteExecutor:
         except sqlite3.Error as error:
             raise translated(error, sql.lower()) from error
 
-    def _mark_long_wait(self, blockage: Blockage, started: float) -> None:
-        waited = time.monotonic() - blockage.waited_from(started)
-        if waited >= LONG_WAIT.total_seconds():
-            self.step(Statement("mark_unwritable", {"until": self._clock()}))
-        blockage.ended()
+    def _look(self, blockage: Blockage, started: float) -> None:
+        """The lock is granted: remember it, and note in this transaction if it took long."""
+        now = self._clock()
+        if blockage.granted(started, elapsed(), now):
+            self._notes_long_wait = True
+            self.step(Statement("set_meta", {"name": UNWRITABLE_UNTIL, "value": now}))
+
+    def _with_own_knowledge(
+        self, noted: Sequence[Row], step: Statement, blockage: Blockage
+    ) -> Sequence[Row]:
+        """The later of what anyone has noted and what this process knows by itself."""
+        lease = cast("timedelta", step.params["lease"])
+        dialect = self._catalogue.dialect
+        until = blockage.writable_since(elapsed(), self._clock(), lease)
+        for row in noted:
+            until = max(until, dialect.instant(row["value"]))
+        return ({"value": dialect.encode(until)},)

@@ -87,10 +87,10 @@ class Store(Protocol):
         ...
 
     def watch(self, wake: Callable[[], None]) -> Callable[[], None]:
-        """Call `wake` from any thread when something may be due, or a running job is asked to
-        cancel; answers how to stop.
+        """Call `wake` from any thread when there may be news; answers how to stop.
 
-        A hint may be lost, doubled or late (promise P7). Without the capability it is never called.
+        News is something that may be due, or a running job that is asked to cancel. A hint may be
+        lost, doubled or late (promise P7). Without the capability it is never called.
         """
         ...
 

@@ -56,9 +56,10 @@ class Maintain(Operation[Maintained]):
     * Jobs past their `not_after` that were never started become cancelled (F1).
     * Held jobs whose reason is gone are released to the claim (J3).
 
-    `lease` is the sweeping node's own: where one writer can block all heartbeats, no lease that
-    expired counts as lapsed within that time of such a block, nor before the sweeping process has
-    itself been able to write for that time (C10). The second and the third part each follow in a
+    Where one writer can block all heartbeats, a lease that expired does not count as lapsed within
+    its own length of such a block, nor before the sweeping process has itself been able to write
+    for so long (C10). `lease` is the sweeping node's own: its heart is known to write every third
+    of it. The second and the third part each follow in a
     transaction of their own: what the answer says of the first stands, whatever becomes of them.
     """
 

@@ -59,4 +59,7 @@ class ListWorkers(Operation[tuple[WorkerRecord, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class ListQueues(Operation[tuple[QueueRecord, ...]]):
-    """The queues that are paused or hold a job that has not ended, by name; no table is scanned."""
+    """The queues that are paused or hold a job that has not ended, by name.
+
+    It costs as much as there are jobs on their way, and nothing for those that have ended.
+    """

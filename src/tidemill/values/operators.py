@@ -16,7 +16,7 @@ class Effect(StrEnum):
     REQUESTED = "requested"
     """A running job was asked to cancel; its worker hears of it within a heartbeat."""
     UNCHANGED = "unchanged"
-    """The state of the job or the queue does not allow it, or is so already; nothing was written."""
+    """It is so already, or the job's state does not allow it; nothing was written."""
     KEY_HELD = "key-held"
     """Another active job carries the idempotency key now; nothing was written."""
     NOT_FOUND = "not-found"

@@ -65,6 +65,8 @@ def claim(
 
 def without_paused(queues: Sequence[str]) -> Program[tuple[str, ...]]:
     """The queues that may be claimed from (clause C2)."""
+    if not queues:
+        return ()
     rows = yield Statement("paused_queues_of", {"queues": tuple(queues)})
     paused = {row["name"] for row in rows}
     return tuple(queue for queue in queues if queue not in paused)
@@ -106,7 +108,7 @@ def _take(env: Env, state: Claim, queue: str, limit: int) -> Program[None]:
 
 
 def _sort(env: Env, state: Claim, rows: Sequence[Row]) -> Program[int]:
-    fates: dict[Fate, list[Row]] = {fate: [] for fate in Fate}
+    fates: dict[Fate, list[Row]] = {each: [] for each in Fate}
     for row in rows:
         fates[_fate(env, state, row)].append(row)
     starting = fates[Fate.START]
@@ -115,32 +117,28 @@ def _sort(env: Env, state: Claim, rows: Sequence[Row]) -> Program[int]:
         ids = tuple([row["id"] for row in starting])  # as the driver gave them, and takes them
         yield Statement("start_jobs", {"ids": ids, "worker": state.worker, "now": state.now})
         state.jobs += [claimed(env.dialect, row, state.worker, state.now) for row in starting]
-    for fate, aside in fates.items():
-        if fate is not Fate.START and aside:
+    for why, aside in fates.items():
+        if why is not Fate.START and aside:
             state.set_aside += len(aside)
-            yield from _set_aside(fate, [job_id(env.dialect, row) for row in aside], state.now)
+            yield from _set_aside(why, [job_id(env.dialect, row) for row in aside], state.now)
     return len(starting)
 
 
 def _fate(env: Env, state: Claim, row: Row) -> Fate:
-    lapses = row["lapses"]
-    not_after = instant_or_none(env.dialect, row["not_after"])
-    if not lapses and not_after is None and state.request.wire_names is None:
-        return Fate.START  # the plain case, at no cost
     job = Candidate(
         row["wire_name"],
         Attempt(row["attempt"]),
-        lapses - row["lapses_base"],
+        row["lapses"] - row["lapses_base"],
         decode_retry(row["retry"]),
-        not_after,
+        instant_or_none(env.dialect, row["not_after"]),
     )
     return fate(job, state.request.wire_names, state.now)
 
 
-def _set_aside(fate: Fate, ids: Sequence[JobId], now: datetime) -> Program[None]:
-    if fate is Fate.EXPIRE:
+def _set_aside(why: Fate, ids: Sequence[JobId], now: datetime) -> Program[None]:
+    if why is Fate.EXPIRE:
         yield from expire(ids, now)
-    elif fate is Fate.BURY:
+    elif why is Fate.BURY:
         check(JobState.READY, JobState.DEAD, By.INTERRUPTION_LIMIT)
         yield Statement("bury_jobs", {"ids": tuple(ids), "cause": causes.POISON, "now": now})
     else:

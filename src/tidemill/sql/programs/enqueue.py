@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from tidemill.core.admission import admit, content_digest
-from tidemill.core.instants import after, expiry
+from tidemill.core.admission import admit
+from tidemill.core.digest import content_digest
+from tidemill.core.instants import due_instant, expiry, first_state
+from tidemill.core.repeats import repeated
 from tidemill.core.transitions import By, check
-from tidemill.errors import JobIdConflict
 from tidemill.sql.codes import state_of
 from tidemill.sql.program import Batch, Program, Statement
 from tidemill.sql.programs.env import Env, chunks, read_clock, select_each
@@ -43,8 +44,7 @@ def enqueue(operation: Enqueue, env: Env) -> Program[tuple[Enqueued, ...]]:
             answers.append(known)
             continue
         due_at = due_instant(job, now)
-        state = JobState.READY if due_at <= now else JobState.SCHEDULED
-        check(None, state, By.ENQUEUE)
+        state = check(None, first_state(due_at, now), By.ENQUEUE)
         fresh.append((job, due_at, state, digest))
         stored[job.id] = (state, digest)
         if (key := key_of(job)) is not None:
@@ -58,12 +58,6 @@ def enqueue(operation: Enqueue, env: Env) -> Program[tuple[Enqueued, ...]]:
 def insert_ready(job: NewJob, now: datetime) -> Program[None]:
     """Insert one job, due now, whose id and key are known to be free."""
     yield from _insert([(job, now, JobState.READY, content_digest(job))], now)
-
-
-def due_instant(job: NewJob, now: datetime) -> datetime:
-    if job.delay is not None:
-        return after(now, job.delay)
-    return now if job.due_at is None else job.due_at
 
 
 def key_of(job: NewJob) -> _Key | None:
@@ -102,13 +96,7 @@ def _holders(env: Env, jobs: Sequence[NewJob]) -> Program[_Holders]:
 def _known(job: NewJob, digest: bytes, stored: _Stored, holders: _Holders) -> Enqueued | None:
     if job.id in stored:
         state, stored_digest = stored[job.id]
-        if stored_digest != digest:
-            message = (
-                f"Job id {job.id} is taken by a job with other content; nothing was written. "
-                "Give every new job an id of its own."
-            )
-            raise JobIdConflict(message)
-        return Enqueued(job.id, state, repeated=True)
+        return repeated(job.id, state, stored_digest, digest)
     key = key_of(job)
     if key is not None and key in holders:
         holder, state = holders[key]

@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 from tidemill.sql.dialects.dialect import Dialect
 from tidemill.sql.program import Program, Row, Statement
-from tidemill.sql.rows import lease_is_live
+from tidemill.sql.rows import lease_of
 from tidemill.values.bounds import Bounds
 from tidemill.values.ids import JobId, WorkerId
 
@@ -18,6 +18,11 @@ T = TypeVar("T")
 CLOCK: Final = "clock"
 """The statement that asks the store's clock. Where the clock is the host's, the driver answers it,
 once the write lock is granted (clause A1)."""
+
+UNWRITABLE_UNTIL: Final = "unwritable_until"
+"""The statement that asks when last the database could not be written, as far as anyone noted it
+(clause C10). Where one writer can block all others, the driver adds what its own process knows, or
+does not know, of the time since; `lease` is how long a heart may have been blocked."""
 
 CHUNK: Final = 1_000
 """The longest list in one statement."""
@@ -40,7 +45,7 @@ def read_clock(env: Env) -> Program[datetime]:
 def read_lease(env: Env, worker: WorkerId, now: datetime) -> Program[bool]:
     """Whether a worker's lease is live, read without a lock."""
     rows = yield Statement("worker_lease", {"worker": worker})
-    return bool(rows) and lease_is_live(env.dialect, rows[0], now)
+    return bool(rows) and lease_of(env.dialect, rows[0]).is_live(now)
 
 
 def select_each(name: str, ids: Sequence[JobId]) -> Program[list[Row]]:

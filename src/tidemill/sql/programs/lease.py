@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from datetime import datetime
+from datetime import datetime, timedelta
 
+from tidemill.core.held import UNHELD_AT_ONCE
 from tidemill.core.instants import after
-from tidemill.errors import WorkerIdUsed
-from tidemill.sql.program import Program, Row, Statement
+from tidemill.core.lease import require_repeat
+from tidemill.sql.program import Program, Statement
 from tidemill.sql.programs.env import Env, chunks, read_clock, read_lease
 from tidemill.sql.programs.exchange import list_running
-from tidemill.sql.rows import job_id, lease_is_live, worker_info, write_names
+from tidemill.sql.rows import job_id, lease_of, worker_info, write_names, write_wire_names
 from tidemill.store.lease import Beat, Deregister, Register
+from tidemill.values.ids import WorkerId
 from tidemill.values.leases import BeatReply, Registered
 from tidemill.values.workers import WorkerInfo
-
-UNHELD_AT_ONCE = 10_000
-"""The most held jobs that a registration releases; the sweep releases the rest."""
 
 
 def register(operation: Register, env: Env) -> Program[Registered]:
     """Make a worker known, and release what waited for somebody who knows its name."""
     info = operation.info
     now = yield from read_clock(env)
-    expires_at = after(now, operation.lease)
     rows = yield Statement("worker", {"worker": info.id})
     if rows:
-        _require_repeat(env, rows[0], info, now)
-        yield Statement("renew_lease", {"worker": info.id, "expires_at": expires_at})
+        there = worker_info(env.dialect, rows[0])
+        require_repeat(info, there, lease_of(env.dialect, rows[0]), now)
+        yield from _renew(info.id, operation.lease, now)
     else:
-        yield Statement("insert_worker", _row(info, now, expires_at))
+        yield Statement("insert_worker", _row(info, operation.lease, now))
     yield from unhold(env, info.wire_names, UNHELD_AT_ONCE)
     return Registered(info.id, now)
 
@@ -42,8 +40,7 @@ def beat(operation: Beat, env: Env) -> Program[BeatReply]:
     if not live:
         yield Statement("note_lapse", {"worker": worker, "now": now})
         return BeatReply(worker, now, live=False)
-    expires_at = after(now, operation.lease)
-    yield Statement("renew_lease", {"worker": worker, "expires_at": expires_at})
+    yield from _renew(worker, operation.lease, now)
     running = yield from list_running(env, worker)
     return BeatReply(worker, now, live=True, running=running)
 
@@ -54,8 +51,16 @@ def deregister(operation: Deregister, env: Env) -> Program[None]:
     yield Statement("end_worker", {"worker": operation.worker, "now": now})
 
 
-def unhold(env: Env, names: Collection[str], limit: int) -> Program[int]:
-    """Release up to `limit` jobs that are held although somebody knows their name."""
+def unhold(env: Env, names: frozenset[str] | None, limit: int) -> Program[int]:
+    """Release up to `limit` jobs that are held although somebody knows their name.
+
+    `names` is None where somebody knows every name.
+    """
+    if names is None:
+        rows = yield Statement("every_held_job", {"limit": limit})
+        for ids in chunks([job_id(env.dialect, row) for row in rows]):
+            yield Statement("unhold_jobs", {"ids": tuple(ids)})
+        return len(rows)
     released = 0
     for chunk in chunks(sorted(names)):
         wanted = {"names": tuple(chunk), "limit": limit - released}
@@ -68,28 +73,21 @@ def unhold(env: Env, names: Collection[str], limit: int) -> Program[int]:
     return released
 
 
-def _row(info: WorkerInfo, now: datetime, expires_at: datetime) -> dict[str, object]:
+def _renew(worker: WorkerId, lease: timedelta, now: datetime) -> Program[None]:
+    named = {"worker": worker, "lease": lease, "expires_at": after(now, lease)}
+    yield Statement("renew_lease", named)
+
+
+def _row(info: WorkerInfo, lease: timedelta, now: datetime) -> dict[str, object]:
     return {
         "id": info.id,
         "host": info.host,
         "pid": info.pid,
         "version": info.version,
         "queues": write_names(info.queues),
-        "wire_names": write_names(sorted(info.wire_names)),
+        "wire_names": write_wire_names(info.wire_names),
         "slots": info.slots,
         "now": now,
-        "expires_at": expires_at,
+        "lease": lease,
+        "expires_at": after(now, lease),
     }
-
-
-def _require_repeat(env: Env, there: Row, info: WorkerInfo, now: datetime) -> None:
-    if there["deregistered_at"] is not None:
-        why = "it was deregistered"
-    elif not lease_is_live(env.dialect, there, now):
-        why = "its lease lapsed"
-    elif worker_info(env.dialect, there) != info:
-        why = "a worker that presents itself otherwise has it"
-    else:
-        return
-    message = f"Worker id {info.id} was used before: {why}. Register with a fresh id."
-    raise WorkerIdUsed(message)

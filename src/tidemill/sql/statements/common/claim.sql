@@ -1,3 +1,6 @@
+-- name: paused_queues_of
+SELECT name FROM {{queues}} WHERE paused AND name IN (:queues*)
+
 -- name: next_due
 SELECT min(due_at) AS due_at FROM {{jobs}} WHERE state = {{scheduled}} AND queue = :queue
 
@@ -5,7 +8,7 @@ SELECT min(due_at) AS due_at FROM {{jobs}} WHERE state = {{scheduled}} AND queue
 UPDATE {{jobs}} SET state = {{ready}} WHERE id IN (
     SELECT id FROM {{jobs}}
     WHERE state = {{scheduled}} AND queue = :queue AND due_at <= :now
-    ORDER BY due_at LIMIT :limit
+    ORDER BY due_at, id LIMIT :limit
 )
 
 -- name: ready_jobs
