@@ -112,3 +112,13 @@ def test_threads_act_with_sync(mill: Tidemill, sell: Any) -> None:
     assert jobs.cancel(ref, actor="ada").effect is Effect.DONE
     assert jobs.rerun(ref, actor="ada").effect is Effect.DONE
     assert jobs.requeue(ref, actor="ada").effect is Effect.DONE
+
+
+async def test_a_job_shows_itself_on_one_line_without_its_payload(
+    mill: Tidemill, sell: Any
+) -> None:
+    ref = await sell.enqueue(7)
+    await mill.jobs.cancel(ref, actor="ada")
+    assert repr(await mill.jobs.get(ref)) == (
+        f"<JobDetails {ref.id} sell: cancelled (operator:ada), attempt 0>"
+    )

@@ -99,3 +99,13 @@ async def test_handlers_that_fill_every_slot_can_all_enqueue_while_outcomes_are_
 
 def counted(mill: Tidemill) -> set[tuple[str, int]]:
     return {(each.state.value, each.count) for each in mill.store.perform_sync(CountJobs())}
+
+
+async def test_a_worker_shows_its_queues_its_slots_and_where_it_stands(mill: Tidemill) -> None:
+    worker = mill.worker(queues=["mail", "default"], concurrency=3)
+    assert repr(worker) == "<Worker of mail, default: 3 slots, not started>"
+    async with worker:
+        assert repr(worker).endswith("running>")
+        worker.drain()
+        await until(lambda: repr(worker).endswith("ending>"))
+    assert repr(worker).endswith("ended>")

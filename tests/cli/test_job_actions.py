@@ -17,7 +17,7 @@ def test_cancel_tells_waiting_running_and_ended_jobs_apart(shop):
     result = shop.run("jobs", "cancel", *map(str, (waiting, running, ended, missing)))
     assert result.stdout.splitlines() == [
         f"{waiting}  done: now cancelled",
-        f"{running}  requested: it runs, and its worker is told within a heartbeat",
+        f"{running}  requested: it runs, and its worker is told within about a second",
         f"{ended}  unchanged: it is succeeded; cancel takes jobs that have not ended",
         f"{missing}  not found",
     ]

@@ -43,9 +43,10 @@ def _action(command: F) -> F:
 def cancel(**options: Any) -> None:
     """Cancel jobs that wait, and ask running ones to stop.
 
-    A running job's worker hears of the request within a heartbeat. A coroutine is cancelled; a
-    plain function runs in a thread, which nothing can interrupt: it stops where it looks for the
-    request, as with ctx.raise_if_cancelled(). A handler that finishes first still succeeds.
+    A running job's worker hears of the request at its next poll, within about a second. A coroutine
+    is cancelled; a plain function runs in a thread, which nothing can interrupt: it stops where it
+    looks for the request, as with ctx.raise_if_cancelled(). A handler that finishes first still
+    succeeds.
     """
     _act("cancel", lambda jobs, job_id, actor: jobs.cancel(job_id, actor=actor), **options)
 
@@ -125,7 +126,7 @@ def _sentence(verb: str, result: ActionResult, asked: str | None) -> str:
         case Effect.REQUESTED if asked is not None:
             return f"already requested, by {printable(asked)}: it runs until its handler stops"
         case Effect.REQUESTED:
-            return "requested: it runs, and its worker is told within a heartbeat"
+            return "requested: it runs, and its worker is told within about a second"
         case Effect.UNCHANGED if verb == "requeue" and result.state is JobState.SUCCEEDED:
             return "unchanged: it is succeeded; `tidemill jobs rerun` makes a new job of it"
         case Effect.UNCHANGED:

@@ -64,6 +64,10 @@ class Worker:
         self._hurried = False
         self._closed = False
 
+    def __repr__(self) -> str:
+        queues = ", ".join(self._policy.queues)
+        return f"<Worker of {queues}: {self._settings.concurrency} slots, {self._stage()}>"
+
     @property
     def unfinished(self) -> int:
         """Coroutine handlers that have not ended; after `wait`, those that ignored their stop."""
@@ -240,6 +244,13 @@ class Worker:
             self._heart.join()
         elif not self._closed:
             logger.error("A heartbeat is stuck in the store; the lease is left to lapse.")
+
+    def _stage(self) -> str:
+        if self._pump is None:
+            return "not started"
+        if self._closed:
+            return "ended"
+        return "ending" if self._pump.draining else "running"
 
     def _started(self) -> Pump:
         if self._pump is None:

@@ -157,6 +157,10 @@ class JobDetails:
     tags: frozenset[Tag] = field(default_factory=frozenset[Tag])
     attempts: tuple[AttemptRecord, ...] = ()
 
+    def __repr__(self) -> str:
+        why = f" ({self.cause})" if self.cause else ""
+        return f"<JobDetails {self.id} {self.wire_name}: {self.state}{why}, attempt {self.attempt}>"
+
     @property
     def id(self) -> JobId:
         """The job's id."""

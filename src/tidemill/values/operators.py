@@ -14,7 +14,7 @@ class Effect(StrEnum):
 
     DONE = "done"
     REQUESTED = "requested"
-    """A running job was asked to cancel; its worker hears of it within a heartbeat."""
+    """A running job was asked to cancel; its worker hears of it at its next poll."""
     UNCHANGED = "unchanged"
     """It is so already, or the job's state does not allow it; nothing was written."""
     KEY_HELD = "key-held"
