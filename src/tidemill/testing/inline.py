@@ -1,0 +1,35 @@
+"""Plain handlers on the test's own thread."""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio.events import (
+    _set_running_loop,  # pyright: ignore[reportPrivateUsage] - public to event loops, as this is one
+)
+
+from tidemill.shell.threads import DaemonThreads, Job
+
+
+class InlineCalls(DaemonThreads):
+    """Runs each call on the loop's own thread, as if no loop ran there.
+
+    For code that is bound to a thread: Django's test transactions, an SQLite database in memory.
+    The loop stands still meanwhile, so nothing can interrupt a call.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(0, "inline")
+
+    def submit(self, call: Job) -> None:
+        """Run `call` at the loop's next turn."""
+        loop = asyncio.get_running_loop()
+
+        def run() -> None:
+            # A plain handler may use `.sync` verbs, which refuse to run under a loop.
+            _set_running_loop(None)
+            try:
+                call()
+            finally:
+                _set_running_loop(loop)
+
+        loop.call_soon(run)

@@ -1,0 +1,80 @@
+"""The memory store of a harness."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from tidemill.store.contract import Operation
+from tidemill.store.enqueue import Enqueue
+from tidemill.store.memory import MemoryStore, VirtualClock
+from tidemill.store.monitor import GetEnd
+from tidemill.store.operators import Cancel
+from tidemill.testing.errors import NobodyRuns
+from tidemill.values.bounds import Bounds
+from tidemill.values.ids import JobId
+from tidemill.values.jobs import NewJob
+from tidemill.values.monitor import JobEnd
+
+R = TypeVar("R")
+
+
+class HarnessStore(MemoryStore):
+    """The memory store on virtual time, with three differences that a test needs.
+
+    * Backoffs have no jitter, so that a retry is due at an instant that a test can name.
+    * A cancel request is heard at once, not with the next heartbeat.
+    * Waiting for a result while nothing runs jobs ends in `NobodyRuns` instead of never.
+
+    Args:
+        clock: the virtual clock.
+        bounds: the app's.
+        patience: real seconds that a result is waited for while nothing runs.
+        running: whether something runs jobs.
+    """
+
+    def __init__(
+        self,
+        clock: VirtualClock,
+        bounds: Bounds,
+        *,
+        patience: float,
+        running: Callable[[], bool],
+    ) -> None:
+        super().__init__(clock, bounds=bounds)
+        self.clock = clock
+        self.on_cancel: Callable[[], None] = lambda: None
+        self._patience = patience
+        self._running = running
+        self._waiting: dict[JobId, float] = {}
+
+    def perform_sync(self, operation: Operation[R]) -> R:
+        """As `Store.perform_sync`."""
+        asked: Any = operation
+        if isinstance(asked, Enqueue):
+            asked = _without_jitter(asked)
+        answer: R = super().perform_sync(asked)
+        if isinstance(asked, Cancel):
+            self.on_cancel()
+        if isinstance(asked, GetEnd) and isinstance(answer, JobEnd):
+            self._notice_wait(asked.job_id, answer)
+        return answer
+
+    def _notice_wait(self, job_id: JobId, end: JobEnd) -> None:
+        if end.state.terminal or self._running():
+            self._waiting.clear()
+            return
+        since = self._waiting.setdefault(job_id, time.monotonic())
+        if time.monotonic() - since >= self._patience:
+            del self._waiting[job_id]
+            raise NobodyRuns(job_id, end.state.value, self._patience, self.clock())
+
+
+def _without_jitter(operation: Enqueue) -> Enqueue:
+    return Enqueue(tuple(map(_exact, operation.jobs)))
+
+
+def _exact(job: NewJob) -> NewJob:
+    return replace(job, retry=replace(job.retry, jitter=0.0))
