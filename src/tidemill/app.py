@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from importlib import import_module
@@ -123,6 +124,7 @@ class Tidemill(_Declares):
         self._lock = Lock()
         self._url: str | None = None
         self._store: Store | None = None
+        self._standing_in: Store | None = None
         if url is not None and store is not None:
             message = "An app is given either a URL or a store, not both."
             raise ConfigurationError(message)
@@ -168,10 +170,27 @@ class Tidemill(_Declares):
             StoreNotConfigured: none was given.
         """
         with self._lock:
+            if self._standing_in is not None:
+                return self._standing_in
             if self._store is None:
                 self._url = store_url(self._url)
                 self._store = open_store(self._url, self.bounds, _utc_now)
             return self._store
+
+    @contextmanager
+    def using(self, store: Store) -> Iterator[None]:
+        """Have everything go to `store` until the block is left, however it is left: for tests.
+
+        The app's own store is neither opened nor closed. An app that is configured inside the
+        block, as its start-up code may do, goes on with `store`, and has what it was given after.
+        References made in the block go on reading from `store`.
+        """
+        before = self._standing_in, self.client
+        self._standing_in, self.client = store, Client(lambda: store)
+        try:
+            yield
+        finally:
+            self._standing_in, self.client = before
 
     def close(self) -> None:
         """Close what the app opened. The next operation opens it again."""
