@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -178,7 +178,7 @@ class Tidemill(_Declares):
             return self._store
 
     @contextmanager
-    def using(self, store: Store) -> Iterator[None]:
+    def using(self, store: Store) -> Generator[None]:
         """Have everything go to `store` until the block is left, however it is left: for tests.
 
         The app's own store is neither opened nor closed. An app that is configured inside the

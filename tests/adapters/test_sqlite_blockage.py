@@ -54,11 +54,22 @@ def user(path):
 
 
 @pytest.fixture
-def other(path, clock):
-    """Another process's store on the same file: it has waited for nothing."""
-    store = SqliteStore(path, clock=clock)
-    yield store
-    store.close()
+def begin(path, clock):
+    """Begin another process on the same file: it has waited for nothing."""
+    begun = []
+
+    def begin_one():
+        begun.append(SqliteStore(path, clock=clock))
+        return begun[-1]
+
+    yield begin_one
+    for store in begun:
+        store.close()
+
+
+@pytest.fixture
+def other(begin):
+    return begin()
 
 
 def look(store):
@@ -164,6 +175,27 @@ def test_a_process_that_was_stopped_knows_nothing_of_the_time_it_slept(
         pass_time(LEASE / 3)
         look(other)
     assert len(sweep(other)) == 1
+
+
+def test_a_process_that_has_just_begun_trusts_what_others_saw_all_along(
+    bench, pass_time, other, begin
+):
+    """Where somebody writes every second, a crash is recovered when the lease ends."""
+    run_one(bench)
+    for _ in range(60):
+        pass_time(SECOND)
+        look(other)
+    assert len(sweep(begin())) == 1
+
+
+def test_a_process_that_has_just_begun_trusts_nobody_who_did_not_see_all_of_it(
+    bench, pass_time, other, begin
+):
+    run_one(bench)
+    for seconds in (30, 2, *[1] * 28):
+        pass_time(seconds * SECOND)
+        look(other)
+    assert sweep(begin()) == ()
 
 
 def test_a_short_lease_is_waited_for_as_long_as_it_is_and_no_longer(

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemill.core.writable import Writable
+from tidemill.core.writable import Shared, Writable, after_look
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 LEASE = timedelta(seconds=60)
@@ -46,6 +46,35 @@ def test_a_shorter_lease_is_asked_of_the_same_looks_more_strictly() -> None:
     assert found.since(13, at(13), LEASE) == at(0)
     assert found.since(13, at(13), timedelta(seconds=3)) == at(10)
     assert found.since(13, at(13), timedelta(seconds=1)) == at(13)
+
+
+def together(*seconds: float) -> Shared:
+    shared = None
+    for each in seconds:
+        shared = after_look(shared, at(each))
+    assert shared is not None
+    return shared
+
+
+def test_looks_of_anybody_that_are_close_together_vouch_for_the_time_between() -> None:
+    assert together(0).vouches_since(at(0), LEASE) == at(0)
+    assert together(0, 1.5, 3, 4).vouches_since(at(5.5), LEASE) == at(0)
+
+
+def test_a_longer_time_without_a_look_of_anybody_vouches_for_nothing_before_its_end() -> None:
+    assert together(0, 1, 2.6, 3).vouches_since(at(3), LEASE) == at(2.6)
+    assert together(0, 1).vouches_since(at(2.6), LEASE) == at(2.6)
+
+
+def test_a_clock_that_stepped_back_vouches_for_nothing_before_its_step() -> None:
+    assert together(0, 1, 0.5).vouches_since(at(1), LEASE) == at(0.5)
+    assert together(0, 1).vouches_since(at(0.9), LEASE) == at(0.9)
+
+
+def test_looks_of_others_vouch_for_no_lease_that_a_block_between_them_could_have_cost() -> None:
+    shared = together(0, 1, 2)
+    assert shared.vouches_since(at(2), timedelta(seconds=3)) == at(0)
+    assert shared.vouches_since(at(2), timedelta(seconds=2.9)) == at(2)
 
 
 @given(

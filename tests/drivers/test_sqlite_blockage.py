@@ -46,6 +46,13 @@ def test_to_be_granted_the_lock_is_to_know_that_it_can_be_had():
     assert blockage.writable_since(20.0, later, LEASE) == later
 
 
+def test_a_process_leaves_its_looks_for_others_now_and_then():
+    blockage = Blockage()
+    assert [blockage.shares(at) for at in (0.0, 0.2, 0.3, 0.4, 0.7)] == [
+        True, False, True, False, True,
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("_", range(3))
 def test_the_own_clock_only_climbs(_):
     first = elapsed()

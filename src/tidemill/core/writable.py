@@ -7,16 +7,42 @@ lease only after it has itself looked, again and again for one lease, and never 
 A process looks whenever it is granted the write lock. Its heart is, every third of a lease; so
 looks at most half a lease apart leave no room for a block that could cost a well worker its
 lease: a heart has two thirds of it to get one beat through.
+
+What a process cannot have seen itself, the database can say: whoever looks leaves the instant, and
+as long as these are close together a process that has just begun need not wait.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
 _NOTED: Final = 0.25
 """Seconds: a shorter gap between two looks is not kept, since no lease is short enough for it."""
 _MOST_KEPT: Final = 64
+_SHARED_GAP: Final = timedelta(seconds=1.5)
+"""The longest time between two looks of anybody that still says nothing was blocked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What all processes know together: the last look of any, and since when they were close."""
+
+    looked_at: datetime
+    since: datetime
+
+    def vouches_since(self, now: datetime, lease: timedelta) -> datetime:
+        """Since when no block was long enough to cost such a lease, as far as this can tell."""
+        close = self.looked_at <= now <= self.looked_at + _SHARED_GAP
+        return self.since if close and lease >= 2 * _SHARED_GAP else now
+
+
+def after_look(before: Shared | None, now: datetime) -> Shared:
+    """What is known together once somebody was granted the write lock."""
+    if before is None or not before.looked_at <= now <= before.looked_at + _SHARED_GAP:
+        return Shared(now, now)
+    return Shared(now, before.since)
 
 
 class Writable:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final, cast
 
+from tidemill.core.writable import Shared, after_look
 from tidemill.drivers.sqlite_blockage import Blockage, elapsed
 from tidemill.drivers.sqlite_errors import translated
 from tidemill.errors import ConfigurationError, StoreUnavailable
@@ -125,10 +126,26 @@ class SqliteExecutor:
 
     def _look(self, blockage: Blockage, started: float) -> None:
         """The lock is granted: remember it, and note in this transaction if it took long."""
-        now = self._clock()
-        if blockage.granted(started, elapsed(), now):
+        at, now = elapsed(), self._clock()
+        if blockage.granted(started, at, now):
             self._notes_long_wait = True
-            self.step(Statement("set_meta", {"name": UNWRITABLE_UNTIL, "value": now}))
+            self._set_meta(UNWRITABLE_UNTIL, now)
+        if blockage.shares(at):
+            shared = after_look(self._shared(), now)
+            self._set_meta("looked_at", shared.looked_at)
+            if shared.since == now:
+                self._set_meta("writable_since", shared.since)
+
+    def _set_meta(self, name: str, value: datetime) -> None:
+        self.step(Statement("set_meta", {"name": name, "value": value}))
+
+    def _shared(self) -> Shared | None:
+        instant = self._catalogue.dialect.instant
+        rows = self.step(Statement("shared_looks"))
+        said = {row["name"]: instant(row["value"]) for row in rows}
+        if not said:
+            return None
+        return Shared(said["looked_at"], said["writable_since"])
 
     def _with_own_knowledge(
         self, noted: Sequence[Row], step: Statement, blockage: Blockage
@@ -136,7 +153,11 @@ class SqliteExecutor:
         """The later of what anyone has noted and what this process knows by itself."""
         lease = cast("timedelta", step.params["lease"])
         dialect = self._catalogue.dialect
-        until = blockage.writable_since(elapsed(), self._clock(), lease)
+        now = self._clock()
+        until = blockage.writable_since(elapsed(), now, lease)
+        shared = self._shared()
+        if shared is not None:
+            until = min(until, shared.vouches_since(now, lease))
         for row in noted:
             until = max(until, dialect.instant(row["value"]))
         return ({"value": dialect.encode(until)},)

@@ -16,6 +16,9 @@ from tidemill.core.writable import Writable
 LONG_WAIT: Final = timedelta(seconds=1)
 """Waiting this long for the write lock counts as a time when nobody could write."""
 
+SHARED_EVERY: Final = 0.3
+"""Seconds between two looks that a process leaves in the database for others to see."""
+
 _BOOTTIME = getattr(time, "CLOCK_BOOTTIME", None)
 
 
@@ -28,15 +31,14 @@ class Blockage:
     """Since when this process waits for the write lock in vain, and when it got it before."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
-        self._since: float | None = None
-        self._writable = Writable()
+        self.forget()
 
     def forget(self) -> None:
         """In a forked child: begin anew, since the lock may be held by a thread of the parent."""
         self._lock = Lock()
-        self._since = None
+        self._since: float | None = None
         self._writable = Writable()
+        self._shared_at = float("-inf")
 
     def gave_up(self, started: float) -> None:
         """A connection that waited since `started` did not get the lock."""
@@ -54,6 +56,14 @@ class Blockage:
             self._since = since if long else None
             self._writable.looked(at, now)
             return long
+
+    def shares(self, at: float) -> bool:
+        """Whether the look at `at` is to be left in the database."""
+        with self._lock:
+            if at - self._shared_at < SHARED_EVERY:
+                return False
+            self._shared_at = at
+            return True
 
     def noted(self) -> None:
         """The note of a long wait was committed, for every sweep on this database to heed."""

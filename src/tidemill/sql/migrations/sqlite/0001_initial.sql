@@ -119,7 +119,8 @@ CREATE TABLE {{queues}} (
     paused INTEGER NOT NULL
 ) WITHOUT ROWID;
 
--- The schema's version and min_compatible, and the end of the last time when nobody could write.
+-- The schema's version and min_compatible; the end of the last time when nobody could write, and what
+-- the processes know together of the times when somebody could.
 CREATE TABLE {{meta}} (
     name TEXT NOT NULL PRIMARY KEY,
     value INTEGER NOT NULL
