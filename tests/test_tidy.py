@@ -12,9 +12,16 @@ import tokenize
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
 
 import pytest
+from tests.tidy.file import FUNCTION, File
+from tests.tidy.sleeping import SLEEPERS, does_not_sleep
+from tests.tidy.words import (
+    speaks_the_glossary,
+    speaks_the_glossary_in_prose,
+    speaks_the_glossary_in_sql,
+    speaks_the_glossary_to_users,
+)
 
 ROOT = Path(__file__).parent.parent
 
@@ -39,46 +46,6 @@ OWN_ROOMS = {
 
 LEFTOVERS = re.compile(r"^(utils?|helpers?|managers?|common|misc)$")
 
-# Avoid words of the glossary that can mean nothing else in a name.
-AVOIDED = {
-    "backend": "store or driver",
-    "broker": "store",
-    "chaos": "torture",
-    "consumer": "handler or worker",
-    "dao": "program",
-    "finalize": "settle",
-    "flavour": "dialect",
-    "fuzzer": "simulator",
-    "middleware": "observer",
-    "misfire": "catch-up",
-    "prefetch": "slots, or backpressure",
-    "repository": "store",
-    "revive": "requeue",
-    "semaphore": "concurrency limit",
-    "task": "job, attempt or activity",
-    "throttle": "rate limit",
-}
-# These are ordinary words in a function's name, but not as a noun of ours.
-AVOIDED_IN_CLASSES = AVOIDED | {
-    "callback": "handler",
-    "engine": "core",
-    "helper": "the duty it has",
-    "item": "job",
-    "manager": "the duty it has",
-    "message": "job, event or command",
-    "orphan": "a lapsed attempt",
-    "util": "the duty it has",
-}
-# Rooms where a word of another library is meant: asyncio's tasks, anyio's and
-# Django's backends, Django's tasks, a web framework's middleware.
-FOREIGN = {
-    "adapters": {"task"},
-    "conformance": {"backend"},
-    "integrations": {"backend", "middleware", "task"},
-    "shell": {"task"},
-    "testing": {"backend"},
-}
-
 SOMEDAY = re.compile(r"\bTO[D]O\b|\bFIX[M]E\b|\bX[X]X\b|\bfor n[o]w\b(?!\()")
 BARE = re.compile(r"#\s*(?:type:\s*ignore(?!\[)|pyright:\s*ignore(?!\[)|noqa(?!:\s*[A-Z]+\d))")
 PATHS = re.compile(r"(?<![\w.~-])/(?:wor[k]|roo[t]|op[t]|hom[e]/\w+)(?:/|\b)")
@@ -86,27 +53,6 @@ HOSTS = re.compile(r"\b(?:py[p]i|test\.py[p]i)\.org|pythonhoste[d]\.org|\bnp[m]j
 FRAGMENT = re.compile(r"^\+[a-z0-9]+(-[a-z0-9]+)*\.(added|changed|fixed|removed)\.md$")
 NOTE = re.compile(r"^\d{4}-[a-z0-9]+(-[a-z0-9]+)*\.md$")
 HEADINGS = ["Decision", "Why", "Rejected", "Price"]
-
-FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
-
-
-class File(NamedTuple):
-    """A file of the repository: where it is, and what it says."""
-
-    path: str
-    text: str
-
-    @property
-    def parts(self) -> tuple[str, ...]:
-        return PurePosixPath(self.path).parts
-
-    @property
-    def stem(self) -> str:
-        return PurePosixPath(self.path).stem
-
-    @property
-    def tree(self) -> ast.Module:
-        return ast.parse(self.text)
 
 
 def is_short_enough(file: File) -> Iterator[str]:
@@ -129,27 +75,6 @@ def is_named_for_a_duty(file: File) -> Iterator[str]:
     for part in (*file.parts[:-1], file.stem):
         if LEFTOVERS.match(part):
             yield f"{part} is a name for leftovers: name the duty"
-
-
-def speaks_the_glossary(file: File) -> Iterator[str]:
-    foreign = FOREIGN.get(file.parts[2], set())
-    names = [(file.stem, AVOIDED)]
-    for node in ast.walk(file.tree):
-        if isinstance(node, ast.ClassDef):
-            names.append((node.name, AVOIDED_IN_CLASSES))
-        elif isinstance(node, FUNCTION):
-            names.append((node.name, AVOIDED))
-    for name, avoided in names:
-        for word in words_of(name):
-            if word in avoided and word not in foreign:
-                yield f"{name} says {word}, which the glossary avoids: say {avoided[word]}"
-
-
-def words_of(name: str) -> list[str]:
-    """The words of a snake_case or CamelCase name, as they stand and in the singular."""
-    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name)
-    words = spaced.lower().split("_")
-    return sorted({*words, *(word.removesuffix("s") for word in words)})
 
 
 def puts_nothing_off(file: File) -> Iterator[str]:
@@ -176,21 +101,6 @@ def mirrors_a_room(file: File) -> Iterator[str]:
     source = ROOT / "src" / "tidemill"
     if not (room in OWN_ROOMS or (source / room).is_dir() or (source / f"{room}.py").is_file()):
         yield f"there is no room {room!r} in src/tidemill that it could mirror"
-
-
-def does_not_sleep(file: File) -> Iterator[str]:
-    if file.parts[1] == "typing":  # samples of users' code, which are read and not run
-        return
-    for node in ast.walk(file.tree):
-        match node:
-            case ast.Call(func=ast.Attribute(attr="sleep"), args=[ast.Constant(value=value), *_]):
-                pass
-            case ast.Call(func=ast.Name(id="sleep"), args=[ast.Constant(value=value), *_]):
-                pass
-            case _:
-                continue
-        if value != 0:
-            yield f"line {node.lineno} sleeps: wait on an event, or move virtual time"
 
 
 def imports_rooms_only(file: File) -> Iterator[str]:
@@ -224,6 +134,7 @@ def is_a_fragment(file: File) -> Iterator[str]:
 PYTHON = ["src/**/*.py", "tests/**/*.py", "benchmarks/**/*.py"]
 SQL = ["src/**/*.sql"]
 PROSE = ["*.md", "docs/**/*.md", "changelog.d/*.md"]
+USERS = ["src/tidemill/*.py", "src/tidemill/cli/**/*.py", "src/tidemill/values/*.py"]
 SETTINGS = ["*.toml", "Makefile", ".ci/*", "requirements/*", ".gitignore", "docs/**/*.yml"]
 
 RULES: list[tuple[Callable[[File], Iterator[str]], list[str]]] = [
@@ -231,6 +142,9 @@ RULES: list[tuple[Callable[[File], Iterator[str]], list[str]]] = [
     (has_short_functions, PYTHON),
     (is_named_for_a_duty, PYTHON),
     (speaks_the_glossary, ["src/tidemill/**/*.py"]),
+    (speaks_the_glossary_in_sql, SQL),
+    (speaks_the_glossary_in_prose, PROSE),
+    (speaks_the_glossary_to_users, USERS),
     (puts_nothing_off, [*PYTHON, *SQL, *PROSE, *SETTINGS]),
     (silences_by_name, PYTHON),
     (names_no_machine, [*PYTHON, *SQL, *PROSE, *SETTINGS]),
@@ -262,6 +176,16 @@ def test_every_exception_from_a_ceiling_is_needed_and_has_a_reason() -> None:
         assert reason
 
 
+def test_every_file_that_may_sleep_does_and_has_a_reason() -> None:
+    for name, reason in SLEEPERS.items():
+        assert is_asleep((ROOT / name).read_text(encoding="utf-8"))
+        assert reason
+
+
+def is_asleep(text: str) -> bool:
+    return bool(list(does_not_sleep(File("tests/elsewhere.py", text))))
+
+
 def test_every_dependency_is_pinned() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     asked = "\n".join(project["dependencies"])
@@ -289,6 +213,17 @@ FAULTY: list[tuple[Callable[[File], Iterator[str]], str, str]] = [
     (speaks_the_glossary, "src/tidemill/core/x.py", "def pending_tasks(): ..."),
     (speaks_the_glossary, "src/tidemill/torture/x.py", "def chaos(): ..."),
     (speaks_the_glossary, "src/tidemill/integrations/x.py", "async def open_broker(): ..."),
+    (speaks_the_glossary, "src/tidemill/core/x.py", "def run(task): ..."),
+    (speaks_the_glossary, "src/tidemill/core/x.py", "def run(*, consumers): ..."),
+    (speaks_the_glossary_in_sql, "src/tidemill/sql/x.sql", "CREATE INDEX by_task_id ON t (id)"),
+    (speaks_the_glossary_in_sql, "src/tidemill/sql/x.sql", "-- what the consumers see"),
+    (speaks_the_glossary_in_prose, "README.md", "It is a task\nqueue."),
+    (speaks_the_glossary_in_prose, "README.md", "The broker hands it out."),
+    (speaks_the_glossary_in_prose, "README.md", "Failed jobs are kept."),
+    (speaks_the_glossary_in_prose, "docs/index.md", "A job which fails is acked."),
+    (speaks_the_glossary_in_prose, "docs/index.md", "It has a budget of tries."),
+    (speaks_the_glossary_to_users, "src/tidemill/cli/x.py", "f(help='List failed jobs.')"),
+    (speaks_the_glossary_to_users, "src/tidemill/cli/x.py", "f'{n} consumers'"),
     (puts_nothing_off, "src/tidemill/app.py", "# TO" + "DO: later"),
     (puts_nothing_off, "docs/index.md", "It is left out for " + "now."),
     (silences_by_name, "src/tidemill/app.py", "x = 1  # type: " + "ignore"),
@@ -301,6 +236,12 @@ FAULTY: list[tuple[Callable[[File], Iterator[str]], str, str]] = [
     (does_not_sleep, "tests/test_x.py", "time.sleep(0.1)"),
     (does_not_sleep, "tests/test_x.py", "async def f(): await asyncio.sleep(3600)"),
     (does_not_sleep, "tests/test_x.py", "sleep(1)"),
+    (does_not_sleep, "tests/test_x.py", "time.sleep(BREATH)"),
+    (does_not_sleep, "tests/test_x.py", "async def f(): await asyncio.sleep(delay=1)"),
+    (does_not_sleep, "tests/test_x.py", "threading.Event().wait(0.01)"),
+    (does_not_sleep, "tests/test_x.py", "Event().wait(timeout=BREATH)"),
+    (does_not_sleep, "tests/test_x.py", "deadline, breath = 1, Event()\nbreath.wait(BREATH)"),
+    (does_not_sleep, "tests/test_x.py", "asyncio.wait_for(asyncio.Event().wait(), 0.1)"),
     (imports_rooms_only, "src/tidemill/core/x.py", "from tidemill import Tidemill"),
     (imports_rooms_only, "src/tidemill/core/x.py", "import tidemill"),
     (is_a_decision_note, "docs/decisions/layers.md", "## Decision\n## Why\n## Rejected\n## Price"),
@@ -323,6 +264,10 @@ INNOCENT: list[tuple[Callable[[File], Iterator[str]], str, str]] = [
     (speaks_the_glossary, "src/tidemill/shell/pump.py", "def stop_tasks(): ..."),
     (speaks_the_glossary, "src/tidemill/core/x.py", "def message_of(e): task = items = e"),
     (speaks_the_glossary, "src/tidemill/core/x.py", "class Multitasking: ..."),
+    (speaks_the_glossary, "src/tidemill/shell/pump.py", "def ended(task): ..."),
+    (speaks_the_glossary_in_sql, "src/tidemill/sql/x.sql", "SELECT id FROM jobs -- tasking"),
+    (speaks_the_glossary_in_prose, "README.md", "No broker, and no leader. A job fails to start."),
+    (speaks_the_glossary_in_prose, "README.md", "It tries again; a failed attempt is kept."),
     (puts_nothing_off, "src/tidemill/app.py", "# The statement asks for now() once."),
     (silences_by_name, "src/tidemill/app.py", "x = 1  # noqa: S105 - a name, no password"),
     (silences_by_name, "src/tidemill/app.py", "x = '# noqa'"),
@@ -334,6 +279,10 @@ INNOCENT: list[tuple[Callable[[File], Iterator[str]], str, str]] = [
     ),
     (does_not_sleep, "tests/test_x.py", "async def f(): await asyncio.sleep(0)"),
     (does_not_sleep, "tests/test_x.py", "clock.sleep(until)"),
+    (does_not_sleep, "tests/test_x.py", "async def f(): await asyncio.Event().wait()"),
+    (does_not_sleep, "tests/test_x.py", "go = Event()\nstart(go)\ngo.wait(60)"),
+    (does_not_sleep, "tests/test_x.py", "go = Event()\ngo.set()\nassert go.wait(60)"),
+    (does_not_sleep, "tests/waiting.py", "time.sleep(BREATH)"),
     (does_not_sleep, "tests/typing/jobs.py", "async def f(): await asyncio.sleep(1)"),
     (imports_rooms_only, "src/tidemill/core/x.py", "from tidemill import values"),
     (is_a_fragment, "changelog.d/+a-change.fixed.md", "A change."),

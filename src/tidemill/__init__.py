@@ -1,12 +1,14 @@
 """Durable background jobs in the database your application already runs."""
 
 from tidemill.app import JobGroup, Tidemill
+from tidemill.bound import BoundJob
 from tidemill.client import JobRef
 from tidemill.context import JobContext
 from tidemill.errors import JobCancelled, JobNotSucceeded, ResultTimeout, TidemillError
-from tidemill.jobs import BoundJob, JobHandle
+from tidemill.jobs import JobHandle
 from tidemill.values.bounds import Bounds
 from tidemill.values.endings import CancelReason
+from tidemill.values.operators import Effect
 from tidemill.values.retry import Retry
 from tidemill.values.states import JobState
 from tidemill.values.wishes import Discard, RetryAfter, Snooze
@@ -16,6 +18,7 @@ __all__ = [
     "Bounds",
     "CancelReason",
     "Discard",
+    "Effect",
     "JobCancelled",
     "JobContext",
     "JobGroup",

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from importlib import import_module
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
 
+from tidemill.bound import BoundJob, Home, enqueue_bound, enqueue_bound_sync
 from tidemill.client import Client, JobRef
 from tidemill.config import open_store, require_scheme, store_url
 from tidemill.context import JobContext
+from tidemill.decorator import FunctionJob, handle_for
 from tidemill.errors import ConfigurationError, DeclarationError
-from tidemill.jobs import (
-    BoundJob,
-    FunctionJob,
-    Home,
-    JobHandle,
-    enqueue_bound,
-    enqueue_bound_sync,
-    handle_for,
-)
+from tidemill.jobs import JobHandle
 from tidemill.operators import Jobs
+from tidemill.queues import Queues
 from tidemill.registry import (
     ExecutorKind,
     Extra,
@@ -72,8 +70,9 @@ class _Declares:
                 default `async def` and `def` decide.
 
         Raises:
-            DeclarationError: the name is taken or empty, or the function cannot be a job.
+            DeclarationError: the name is missing, taken or empty, or the function cannot be a job.
         """
+        _require_text(wire_name)
         defaults = JobDefaults(
             queue=queue,
             priority=priority,
@@ -84,6 +83,7 @@ class _Declares:
 
         def declare(function: Callable[..., Any]) -> Any:
             name, others = names
+            _refuse_job(function, name)
             definition = define(
                 function, name, aliases=others, defaults=defaults, executor=executor, extra=extra
             )
@@ -99,7 +99,7 @@ class _Declares:
 
 
 class Tidemill(_Declares):
-    """An app. Constructing one opens nothing: the first operation does (clause N1).
+    """An app. Constructing one opens nothing: the first operation does.
 
     Args:
         url: the store, such as `sqlite:///orders.db`; may be given later with `configure`, or by
@@ -124,12 +124,25 @@ class Tidemill(_Declares):
         self._lock = Lock()
         self._url: str | None = None
         self._store: Store | None = None
+        self._standing_in: Store | None = None
         if url is not None and store is not None:
             message = "An app is given either a URL or a store, not both."
             raise ConfigurationError(message)
         given = url if store is None else store
         if given is not None:
             self.configure(given)
+
+    def __repr__(self) -> str:
+        count = sum(1 for _ in self.registry)
+        return f"<Tidemill {self._where()}, {count} job{'' if count == 1 else 's'}>"
+
+    @property
+    def url(self) -> str | None:
+        """The URL of the store, as it was given or taken from the environment.
+
+        None where the store was given as it is, or nothing has named one yet.
+        """
+        return self._url
 
     def configure(self, store: str | Store) -> None:
         """Use this store, given as a URL or as it is, from now on.
@@ -157,10 +170,27 @@ class Tidemill(_Declares):
             StoreNotConfigured: none was given.
         """
         with self._lock:
+            if self._standing_in is not None:
+                return self._standing_in
             if self._store is None:
                 self._url = store_url(self._url)
                 self._store = open_store(self._url, self.bounds, _utc_now)
             return self._store
+
+    @contextmanager
+    def using(self, store: Store) -> Generator[None]:
+        """Have everything go to `store` until the block is left, however it is left: for tests.
+
+        The app's own store is neither opened nor closed. An app that is configured inside the
+        block, as its start-up code may do, goes on with `store`, and has what it was given after.
+        References made in the block go on reading from `store`.
+        """
+        before = self._standing_in, self.client
+        self._standing_in, self.client = store, Client(lambda: store)
+        try:
+            yield
+        finally:
+            self._standing_in, self.client = before
 
     def close(self) -> None:
         """Close what the app opened. The next operation opens it again."""
@@ -179,7 +209,7 @@ class Tidemill(_Declares):
         group.join(self, self.registry)
 
     def load_imports(self) -> None:
-        """Import the modules that declare jobs, so that a worker knows them (clause N6).
+        """Import the modules that declare jobs, so that a worker knows them.
 
         Raises:
             ConfigurationError: a module of that name does not exist.
@@ -200,10 +230,12 @@ class Tidemill(_Declares):
         concurrency: int = 20,
         lease: Duration = "60s",
         poll_interval: Duration = "1s",
+        maintenance_interval: Duration = "1s",
         grace: Duration = "30s",
         patience: Duration = "5s",
         delivery_timeout: Duration = "10s",
         stall_limit: Duration = "5m",
+        keep_tracebacks: bool = True,
         quarantine_unknown: bool = False,
     ) -> Worker:
         """A worker in this process, for the running event loop: `async with mill.worker(): …`.
@@ -213,10 +245,13 @@ class Tidemill(_Declares):
             concurrency: attempts that run at once.
             lease: how long a heartbeat lasts, at least 1 s; beats go out every third of it.
             poll_interval: the longest wait between polls of an idle worker.
+            maintenance_interval: how long after one round of upkeep the next one starts.
             grace: how long a shutdown lets handlers finish before it cancels them.
             patience: how long a cancelled handler may take before its job is given back.
             delivery_timeout: how long one store call may take before its answer is given up.
-            stall_limit: an event loop that has not turned for so long is left to lapse.
+            stall_limit: an event loop that has not turned for so long is left to lapse; at least
+                the lease.
+            keep_tracebacks: store the traceback of a failed attempt, or only its error.
             quarantine_unknown: claim jobs of unknown wire names and quarantine them, instead of
                 leaving them to workers that know them.
 
@@ -233,13 +268,16 @@ class Tidemill(_Declares):
             concurrency=concurrency,
             lease=duration(lease, "lease"),
             poll_interval=duration(poll_interval, "poll_interval"),
+            maintenance_interval=duration(maintenance_interval, "maintenance_interval"),
             grace=duration(grace, "grace"),
             patience=duration(patience, "patience"),
             delivery_timeout=duration(delivery_timeout, "delivery_timeout"),
             stall_limit=duration(stall_limit, "stall_limit"),
+            keep_tracebacks=keep_tracebacks,
             quarantine_unknown=quarantine_unknown,
         )
-        return Worker(self.store, self.registry, JobContext, settings)
+        context = partial(JobContext, bounds=self.store.bounds)
+        return Worker(self.store, self.registry, context, settings)
 
     async def enqueue_many(self, jobs: Iterable[BoundJob[R]]) -> list[JobRef[R]]:
         """Store all of the jobs or none, in one transaction; references in the same order.
@@ -255,6 +293,11 @@ class Tidemill(_Declares):
         return Jobs(self.client)
 
     @property
+    def queues(self) -> Queues:
+        """Looking at queues and pausing them: `list`, `pause`, `resume`."""
+        return Queues(self.client)
+
+    @property
     def sync(self) -> SyncTidemill:
         """The same for threads: `mill.sync.enqueue_many(…)`."""
         return SyncTidemill(self.client)
@@ -262,6 +305,13 @@ class Tidemill(_Declares):
     def _register(self, definition: JobDefinition) -> JobHandle[..., Any]:
         self.registry.add(definition)
         return handle_for(definition, self)
+
+    def _where(self) -> str:
+        if self._url is not None:
+            return f"on {_without_secrets(self._url)}"
+        if self._store is not None:
+            return f"on a {self._store.capabilities.name} store"
+        return "without a store"
 
 
 class SyncTidemill:
@@ -327,6 +377,34 @@ class JobGroup(_Declares):
         if self._registry is not None:
             self._registry.add(definition)
         return handle_for(definition, self)
+
+
+def _require_text(wire_name: object) -> None:
+    if isinstance(wire_name, str):
+        return
+    name = getattr(wire_name, "__name__", "the function") if callable(wire_name) else None
+    where = f" above {name}" if name else ""
+    message = (
+        f"A job needs a wire name, the text that its rows are stored under, and was given "
+        f'{wire_name!r}: write @mill.job("wire.name"){where}.'
+    )
+    raise DeclarationError(message)
+
+
+def _refuse_job(function: object, wire_name: str) -> None:
+    if isinstance(function, JobHandle):
+        message = (
+            f"{function.function.__qualname__} is a job already, {function.wire_name!r}, and "
+            f"cannot be declared as {wire_name!r} too. To let it run rows of that name, declare "
+            f"it once, with aliases=[{wire_name!r}]."
+        )
+        raise DeclarationError(message)
+
+
+def _without_secrets(url: str) -> str:
+    """The URL without user, password and parameters."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def _utc_now() -> datetime:

@@ -18,13 +18,15 @@ from tidemill.errors import (
     JobNotSucceeded,
     NotFound,
     ResultTimeout,
+    StoreError,
     StoreUnavailable,
     WrongContext,
 )
 from tidemill.store.contract import Operation, Store
-from tidemill.store.monitor import GetEnd
+from tidemill.store.monitor import GetEnd, GetJob
 from tidemill.values.durations import Duration, duration
 from tidemill.values.ids import JobId
+from tidemill.values.jobs import JobDetails
 from tidemill.values.monitor import JobEnd
 from tidemill.values.states import JobState
 
@@ -88,7 +90,8 @@ class Client:
         """Wait until a job has ended, looking ever less often, and whenever the store hints.
 
         Raises:
-            NotFound, ResultTimeout
+            NotFound: there is no such job.
+            ResultTimeout: it has not ended in time.
         """
         loop = asyncio.get_running_loop()
         hinted = asyncio.Event()
@@ -153,11 +156,16 @@ class JobRef(Generic[R_co]):
         Raises:
             JobNotSucceeded: it ended otherwise.
             ResultTimeout: it has not ended in time. The job is not touched by that.
-            NotFound: there is no such job (any more).
+            NotFound: there is no such job.
             DecodingError: what was stored does not read as the handler's return annotation.
         """
         end = await self._client.wait_for_end(self.id, timeout)
-        return self._read(_output_of(self.id, end))
+        if end.state is JobState.SUCCEEDED:
+            return self._read(end.output)
+        details = None
+        with suppress(StoreError):  # how it ended is known; the error only explains it
+            details = await self._client.perform(GetJob(self.id))
+        raise _not_succeeded(self.id, end, details)
 
     @property
     def sync(self) -> SyncJobRef[R_co]:
@@ -181,11 +189,16 @@ class SyncJobRef(Generic[R_co]):
         """
         instead = "await ref.result(...)"
         end = self._client.wait_for_end_sync(self._job_id, timeout, instead=instead)
-        return self._read(_output_of(self._job_id, end))
+        if end.state is JobState.SUCCEEDED:
+            return self._read(end.output)
+        details = None
+        with suppress(StoreError):  # how it ended is known; the error only explains it
+            details = self._client.perform_sync(GetJob(self._job_id), instead=instead)
+        raise _not_succeeded(self._job_id, end, details)
 
 
 def refuse_in_loop(instead: str) -> None:
-    """Refuse a blocking call inside a running event loop, which it would stop (clause N3).
+    """Refuse a blocking call inside a running event loop, which it would stop.
 
     Raises:
         WrongContext: an event loop runs in this thread.
@@ -242,12 +255,12 @@ class _Patience:
 
 def _found(job_id: JobId, end: JobEnd | None) -> JobEnd:
     if end is None:
-        message = f"There is no job {job_id}: it never existed, or retention removed it."
-        raise NotFound(message)
+        raise NotFound(job_id)
     return end
 
 
-def _output_of(job_id: JobId, end: JobEnd) -> bytes | None:
-    if end.state is not JobState.SUCCEEDED:
-        raise JobNotSucceeded(job_id, end.state.value, end.cause)
-    return end.output
+def _not_succeeded(job_id: JobId, end: JobEnd, details: JobDetails | None) -> JobNotSucceeded:
+    attempts = () if details is None else details.attempts
+    errors = [each.error for each in attempts if not each.stale and each.error is not None]
+    last = errors[-1] if errors else None
+    return JobNotSucceeded(job_id, end.state.value, end.cause, last)

@@ -8,9 +8,6 @@ from urllib.parse import urlsplit
 from tidemill.errors import ConfigurationError, StoreNotConfigured
 from tidemill.store.contract import Clock, Store
 from tidemill.values.bounds import Bounds
-from tidemill.values.durations import Duration, duration
-
-__all__ = ["STORE_VARIABLE", "Duration", "duration", "open_store", "require_scheme", "store_url"]
 
 STORE_VARIABLE = "TIDEMILL_STORE"
 SCHEMES = ("memory", "sqlite", "postgresql")

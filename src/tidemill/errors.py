@@ -31,6 +31,8 @@ errors. A message says what happened, the value, the bound, and what to do.
 
 from __future__ import annotations
 
+from typing import Protocol
+
 
 class TidemillError(Exception):
     """Base of every error that Tidemill raises on purpose."""
@@ -66,8 +68,8 @@ class BoundExceeded(Refused):
     def __init__(self, what: str, actual: int, bound: int, unit: str) -> None:
         """Say what is too large, by how much, and where the bound stands."""
         super().__init__(
-            f"{what} is {actual:,} {unit}, over the bound of {bound:,} {unit}; "
-            "nothing was written. Make it smaller, or raise the bound in the store's settings."
+            f"{what} is {actual:,} {unit}, over the bound of {bound:,} {unit}, and is refused. "
+            "Make it smaller, or raise the bound: Tidemill(url, bounds=Bounds(...))."
         )
         self.what = what
         self.actual = actual
@@ -92,22 +94,62 @@ class ParentsNotSupported(Refused):
 
 
 class NotFound(TidemillError):
-    """No job has that id: it never existed, or retention removed it."""
+    """No job has that id; carries the `job_id`."""
+
+    def __init__(self, job_id: object) -> None:
+        """Say which job is not there, and what to check."""
+        super().__init__(
+            f"There is no job {job_id} in this store. "
+            "Check the id, and that this is the store it was enqueued in."
+        )
+        self.job_id = job_id
+
+
+class AttemptError(Protocol):
+    """What is kept of the exception that ended an attempt."""
+
+    @property
+    def kind(self) -> str:
+        """Its name, `module.qualname`."""
+        ...
+
+    @property
+    def message(self) -> str:
+        """Its text."""
+        ...
+
+    @property
+    def detail(self) -> str:
+        """Its traceback; empty where none was kept."""
+        ...
 
 
 class JobNotSucceeded(TidemillError):
-    """A result was asked of a job that ended otherwise; carries its `state` and `cause`."""
+    """A result was asked of a job that ended otherwise.
 
-    def __init__(self, job_id: object, state: str, cause: str | None) -> None:
-        """Say how the job ended, and where to look."""
+    Attributes:
+        job_id: which job.
+        state: how it ended: `dead`, `cancelled` or `quarantined`.
+        cause: why, where the state alone does not say.
+        error: the error of its last attempt that had one; None if there was none, or if it could
+            not be read.
+    """
+
+    def __init__(
+        self, job_id: object, state: str, cause: str | None, error: AttemptError | None = None
+    ) -> None:
+        """Say how the job ended, with which error, and where to look."""
         why = "" if cause is None else f" (cause: {cause})"
+        last = "" if error is None else f" Its last error was {_shown(error)}"
         super().__init__(
-            f"Job {job_id} ended {state}{why}, so it has no result. "
-            "Its attempts are kept with the job and say what happened."
+            f"Job {job_id} ended {state}{why}, so it has no result.{last}\n"
+            f"See its attempts with `tidemill jobs show {job_id} --traceback`, "
+            "or in mill.jobs.get(ref).attempts."
         )
         self.job_id = job_id
         self.state = state
         self.cause = cause
+        self.error = error
 
 
 class ResultTimeout(TidemillError, TimeoutError):
@@ -140,3 +182,8 @@ class SchemaError(StoreError):
 
 class IllegalTransition(TidemillError):
     """A state change that the table does not have: a programming error in Tidemill."""
+
+
+def _shown(error: AttemptError) -> str:
+    kind = error.kind.removeprefix("builtins.")
+    return f"{kind}: {error.message}" if error.message else kind

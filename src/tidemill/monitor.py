@@ -1,4 +1,4 @@
-"""Reading jobs: `mill.jobs.get`, `list` and `counts` (clause L2)."""
+"""Reading jobs: `mill.jobs.get`, `list` and `counts`."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class JobReads:
         return await self._client.perform(ListJobs(where=where, cursor=cursor, limit=limit))
 
     async def counts(self) -> tuple[QueueCount, ...]:
-        """How many jobs each queue has in each state; pairs that are not named have none."""
+        """How many jobs each queue has in each state; what is not named has none."""
         return await self._client.perform(CountJobs())
 
 
@@ -98,6 +98,5 @@ def _filter(
 
 def _details(job: AnyJob, found: JobDetails | None) -> JobDetails:
     if found is None:
-        message = f"There is no job {job_id_of(job)}: it never existed, or retention removed it."
-        raise NotFound(message)
+        raise NotFound(job_id_of(job))
     return found

@@ -1,4 +1,4 @@
-"""Acting on jobs: `mill.jobs.cancel`, `requeue`, `rerun` and `run_now` (clauses G, L1).
+"""Acting on jobs: `mill.jobs.cancel`, `requeue`, `rerun` and `run_now`.
 
 Every action is audited under its actor. What became of it is answered as a value, not raised: a
 job that has ended cannot be cancelled, and that is no error. `action` is the id of the action;
@@ -73,20 +73,23 @@ class SyncJobs(SyncJobReads):
 
 
 def _cancel(job: AnyJob, actor: str, action: UUID | None) -> Cancel:
-    return Cancel(job_ids=(job_id_of(job),), actor=actor, action=_action(action))
+    return Cancel(job_ids=(job_id_of(job),), actor=actor, action=action_id(action))
 
 
 def _requeue(job: AnyJob, actor: str, action: UUID | None) -> Requeue:
-    return Requeue(job_ids=(job_id_of(job),), actor=actor, action=_action(action))
+    return Requeue(job_ids=(job_id_of(job),), actor=actor, action=action_id(action))
 
 
 def _rerun(job: AnyJob, actor: str, action: UUID | None) -> Rerun:
-    return Rerun(job_id=job_id_of(job), new_id=JobId(new_id()), actor=actor, action=_action(action))
+    return Rerun(
+        job_id=job_id_of(job), new_id=JobId(new_id()), actor=actor, action=action_id(action)
+    )
 
 
 def _run_now(job: AnyJob, actor: str, action: UUID | None) -> RunNow:
-    return RunNow(job_ids=(job_id_of(job),), actor=actor, action=_action(action))
+    return RunNow(job_ids=(job_id_of(job),), actor=actor, action=action_id(action))
 
 
-def _action(action: UUID | None) -> ActionId:
+def action_id(action: UUID | None) -> ActionId:
+    """The id of an action: the given one, or a fresh one."""
     return ActionId(new_id() if action is None else action)

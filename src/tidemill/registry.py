@@ -56,11 +56,6 @@ class JobDefinition:
         return self.executor == "async"
 
     @property
-    def timeout(self) -> timedelta | None:
-        """How long one attempt may run, unless an enqueue says otherwise."""
-        return self.defaults.timeout
-
-    @property
     def names(self) -> tuple[str, ...]:
         """The wire name and the aliases."""
         return (self.wire_name, *self.aliases)
@@ -100,7 +95,7 @@ class Registry:
         return iter(dict.fromkeys(self._by_name.values()))
 
     def add(self, definition: JobDefinition) -> None:
-        """Take a definition. The same function declared again replaces the one before (N5).
+        """Take a definition. The same function declared again replaces the one before.
 
         Raises:
             DeclarationError: another function has one of its names.
@@ -195,11 +190,17 @@ def _require_function(function: Callable[..., Any], wire_name: str) -> None:
         raise DeclarationError(message)
 
 
-def _require_priority(priority: int, wire_name: str) -> None:
+def _require_priority(priority: object, wire_name: str) -> None:
+    if not isinstance(priority, int):
+        message = (
+            f"Priority {priority!r} of job {wire_name!r} is of type {type(priority).__name__}; "
+            f"give a whole number, {PRIORITY_RANGE.start} to {PRIORITY_RANGE.stop - 1}."
+        )
+        raise DeclarationError(message)
     if priority not in PRIORITY_RANGE:
         message = (
             f"Priority {priority} of job {wire_name!r} is outside "
-            f"{PRIORITY_RANGE.start}…{PRIORITY_RANGE.stop - 1}."
+            f"{PRIORITY_RANGE.start}…{PRIORITY_RANGE.stop - 1}; give one within."
         )
         raise DeclarationError(message)
 

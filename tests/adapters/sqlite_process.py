@@ -8,16 +8,19 @@ sqlite_process.py migrate FILE            migrates; prints the names of the step
 
 import os
 import sys
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from tidemill.adapters.sqlite import SqliteStore
 from tidemill.store.enqueue import Enqueue
 from tidemill.store.exchange import Exchange
 from tidemill.store.lease import Maintain, Register
+from tidemill.store.memory.clock import VirtualClock
 from tidemill.values.exchange import ClaimRequest, Share
 from tidemill.values.ids import uuid7
 from tidemill.values.jobs import NewJob
 from tidemill.values.workers import WorkerInfo
+
+CLOCK = VirtualClock(datetime.now(UTC))
 
 
 def fresh():
@@ -44,8 +47,11 @@ def enqueue(store, key):
 
 
 def sweep(store):
+    lease = timedelta(minutes=10)
+    store.perform_sync(Maintain(lease=lease))  # the first look at the write lock (clause C10)
     yield
-    for lapsed in store.perform_sync(Maintain(lease=timedelta(seconds=1))).lapsed:
+    CLOCK.advance(lease)
+    for lapsed in store.perform_sync(Maintain(lease=lease)).lapsed:
         yield f"{lapsed.job_id}/{lapsed.attempt}"
 
 
@@ -55,7 +61,7 @@ def migrate(store):
 
 
 def main(part, path, *more):
-    store = SqliteStore(path, busy_timeout=timedelta(seconds=60))
+    store = SqliteStore(path, clock=CLOCK, busy_timeout=timedelta(seconds=60))
     answers = globals()[part](store, *more)
     next(answers)
     print("ready", flush=True)

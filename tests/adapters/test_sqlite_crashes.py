@@ -2,7 +2,9 @@
 
 A wrapper around the executor fails at the n-th step, for every n of every operation of a story.
 After each crash the tables say what they said after one of the operation's commits, and doing the
-operation again ends where it would have ended without a crash.
+operation again ends where it would have ended without a crash. A database that is busy at any of
+these steps is met with the patience of the adapter: nothing is done twice, and no caller is told
+that nothing was committed when something was.
 """
 
 import itertools
@@ -12,9 +14,12 @@ from datetime import timedelta
 
 import pytest
 
+from tidemill.adapters import sqlite_channel
+from tidemill.adapters.sqlite_channel import patiently
 from tidemill.adapters.sqlite_files import Settings, connect
 from tidemill.drivers.run import run
 from tidemill.drivers.sqlite import SqliteExecutor
+from tidemill.errors import StoreUnavailable
 from tidemill.sql.catalogue import Catalogue
 from tidemill.sql.dialects.sqlite import SqliteDialect
 from tidemill.sql.migrations import migrate
@@ -24,7 +29,7 @@ from tidemill.store.enqueue import Enqueue
 from tidemill.store.exchange import Exchange
 from tidemill.store.lease import Beat, Deregister, Maintain, Register
 from tidemill.store.memory.clock import VirtualClock
-from tidemill.store.operators import Cancel, Requeue, Rerun, RunNow
+from tidemill.store.operators import Cancel, PauseQueue, Requeue, Rerun, RunNow
 from tidemill.values.bounds import DEFAULT_BOUNDS
 from tidemill.values.exchange import ClaimRequest, Share
 from tidemill.values.ids import uuid7
@@ -47,8 +52,9 @@ class Crash(BaseException):
 class Crashing:
     """An executor that dies at its n-th step or commit: before it, or after it."""
 
-    def __init__(self, inner, at, *, after):
-        self.inner, self.at, self.after, self.count = inner, at, after, 0
+    def __init__(self, inner, at, *, after=False, error=Crash, times=1):
+        self.inner, self.after, self.count = inner, after, 0
+        self.error, self.fatal = error, range(at, at + times)
         self.commits = []
 
     @property
@@ -73,11 +79,11 @@ class Crashing:
 
     def _do(self, action):
         self.count += 1
-        if self.count == self.at and not self.after:
-            raise Crash
+        if self.count in self.fatal and not self.after:
+            raise self.error
         answer = action()
-        if self.count == self.at:
-            raise Crash
+        if self.count in self.fatal:
+            raise self.error
         return answer
 
 
@@ -154,6 +160,7 @@ STORY = [
     (SECOND, Requeue(job_ids=(ident(8), ident(11), ident(1)), actor="a", action=ident(802))),
     (SECOND, Rerun(job_id=ident(1), new_id=ident(12), actor="a", action=ident(803))),
     (SECOND, RunNow(job_ids=(ident(4), ident(10)), actor="a", action=ident(804))),
+    (SECOND, PauseQueue(queue="mail", paused=True, actor="a", action=ident(805))),
     (LEASE * 3, Register(info=info(TWO), lease=LEASE)),
     (timedelta(0), Maintain(lease=LEASE)),
     (SECOND, ONLY_STALE),
@@ -171,7 +178,13 @@ def executor(connection, clock):
 
 
 def perform(operation, on):
-    return run(program_for(operation, ENV), on, write=True)
+    """As the adapter does it."""
+    return patiently(lambda: run(program_for(operation, ENV), on, write=True, patiently=patiently))
+
+
+@pytest.fixture(autouse=True)
+def without_pauses(monkeypatch):
+    monkeypatch.setattr(sqlite_channel, "_LONGEST_PAUSE", 0.0)
 
 
 def copied(connection, path):
@@ -237,6 +250,47 @@ def test_a_crash_at_any_step_leaves_a_commit_or_nothing(tmp_path, clock, after):
         perform(operation, executor(connection, clock))
     connection.close()
     assert crashes > 60
+
+
+@pytest.mark.parametrize("times", [1, 2, 50], ids=lambda times: f"{times}-times")
+def test_a_database_that_is_busy_at_any_step_has_nothing_done_twice_and_no_answer_lost(
+    tmp_path, clock, times
+):
+    connection = connect(Settings(tmp_path / "story.db", "NORMAL", SECOND))
+    run(migrate("sqlite"), executor(connection, clock), write=True)
+    names = (tmp_path / f"{n}.db" for n in itertools.count())
+    told = {"whole": 0, "nothing": 0}
+    for wait, operation in STORY:
+        clock.advance(wait)
+        before = dump(connection)
+        clean = copied(connection, next(names))
+        whole = Crashing(executor(clean, clock), 0, times=0)
+        said = perform(operation, whole)
+        final = dump(clean)
+        clean.close()
+        for at in range(1, whole.count + 1):
+            copy = copied(connection, next(names))
+            busy = Crashing(executor(copy, clock), at, error=StoreUnavailable, times=times)
+            try:
+                answer = perform(operation, busy)
+            except StoreUnavailable:
+                assert dump(copy) == before, f"{operation} at {at}: it said that nothing was done"
+                told["nothing"] += 1
+            else:
+                assert first_answer(answer) == first_answer(said)
+                assert settled(busy.commits[0]) == settled(whole.commits[0])
+                assert times > 1 or settled(dump(copy)) == settled(final)
+                told["whole"] += 1
+            copy.close()
+        perform(operation, executor(connection, clock))
+    connection.close()
+    assert told["whole"] > 10
+    assert (told["nothing"] > 0) is (times > 1)
+
+
+def first_answer(answer):
+    """An answer without what its follow-ups add to it."""
+    return replace(answer, expired=0, unheld=0) if hasattr(answer, "unheld") else answer
 
 
 def settled(lines):

@@ -1,6 +1,7 @@
 """A forked child leaves its parent's connections alone and opens its own."""
 
 import os
+import sqlite3
 import subprocess
 import sys
 
@@ -30,6 +31,61 @@ store.perform_sync(Enqueue((NewJob(id=uuid7(3, 3), wire_name="t.job"),)))
 print(store.perform_sync(CountJobs())[0].count)
 store.close()
 """
+
+
+HEART = """
+import os, sys
+from datetime import timedelta
+from tidemill.adapters.sqlite import SqliteStore
+from tidemill.store.enqueue import Enqueue
+from tidemill.store.lease import Beat, Register
+from tidemill.store.monitor import CountJobs
+from tidemill.values.ids import uuid7
+from tidemill.values.jobs import NewJob
+from tidemill.values.workers import WorkerInfo
+
+MINUTE = timedelta(minutes=1)
+store = SqliteStore(sys.argv[1])
+parent = os.getpid()
+
+def register(channel, number):
+    info = WorkerInfo(id=uuid7(number, 1), host="h", pid=os.getpid(), version="0", queues=(),
+                      wire_names=None, slots=1)
+    return channel.perform(Register(info=info, lease=MINUTE)).worker
+
+def heart():
+    with store.dedicated() as channel:
+        worker = register(channel, 1)
+        child = os.fork()
+        if child == 0:
+            with store.dedicated() as own:
+                mine = register(own, 2)
+                assert own.perform(Beat(worker=mine, lease=MINUTE)).live
+                own.perform(Enqueue((NewJob(id=uuid7(3, 3), wire_name="t.job"),)))
+            store.close()
+            return 0
+        assert os.waitpid(child, 0)[1] == 0
+        assert channel.perform(Beat(worker=worker, lease=MINUTE)).live
+        channel.perform(Enqueue((NewJob(id=uuid7(4, 4), wire_name="t.job"),)))
+        return store.perform_sync(CountJobs())[0].count
+
+answer = heart()
+if os.getpid() == parent:
+    print(answer)
+    store.close()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_heart_that_forks_beats_on_and_its_child_has_a_heart_of_its_own(path):
+    ended = subprocess.run(
+        [sys.executable, "-X", "dev", "-W", "error", "-c", HEART, str(path)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (ended.stdout, ended.stderr, ended.returncode) == ("2\n", "", 0)
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    connection.close()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")

@@ -1,6 +1,5 @@
 """What an SQLite store answers, operation by operation, where the file itself matters."""
 
-import asyncio
 import gc
 import sqlite3
 import subprocess
@@ -19,10 +18,9 @@ from tidemill.errors import (
     StoreUnavailable,
     WorkerIdUsed,
 )
-from tidemill.store.enqueue import Enqueue
 from tidemill.store.exchange import Exchange
 from tidemill.store.lease import Beat, Deregister, Maintain, Register
-from tidemill.store.monitor import CountJobs, GetJob, ListJobs, ListWorkers
+from tidemill.store.monitor import CountJobs, ListJobs, ListWorkers
 from tidemill.store.operators import Cancel, Requeue, Rerun, RunNow
 from tidemill.values.outcomes import Answer, ErrorInfo, Verdict
 from tidemill.values.retry import Retry
@@ -326,24 +324,6 @@ def test_a_busy_database_is_unavailable_and_nothing_was_written(bench, path):
         user.execute("ROLLBACK")
     user.close()
     assert bench.enqueue(job)[0].job_id == job.id
-
-
-async def test_a_cancelled_caller_leaves_its_write_whole(bench, store, path):
-    bench.register()
-    job = bench.job()
-    with sqlite3.connect(path, isolation_level=None, check_same_thread=False) as user:
-        user.execute("BEGIN IMMEDIATE")
-        waiting = asyncio.create_task(store.perform(Enqueue((job,))))
-        await asyncio.sleep(0)
-        waiting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await waiting
-        user.execute("ROLLBACK")
-    user.close()
-    other = bench.job()
-    await store.perform(Enqueue((other,)))
-    for each in (job, other):
-        assert (await store.perform(GetJob(each.id))).record.id == each.id
 
 
 def test_a_dedicated_connection_does_not_queue_behind_the_writer(bench, store):

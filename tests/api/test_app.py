@@ -109,3 +109,40 @@ async def test_a_sqlite_url_is_a_file(tmp_path: Path) -> None:
     assert details.record.not_after is not None
     mill.close()
     assert (tmp_path / "orders.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        (None, "<Tidemill without a store, 0 jobs>"),
+        ("sqlite:///orders.db", "<Tidemill on sqlite:///orders.db, 0 jobs>"),
+        ("sqlite:////srv/o.db?synchronous=FULL", "<Tidemill on sqlite:////srv/o.db, 0 jobs>"),
+    ],
+)
+def test_an_app_shows_its_store_and_how_many_jobs_it_has(url: str | None, shown: str) -> None:
+    assert repr(Tidemill(url)) == shown
+
+
+def test_an_app_shows_no_secret_of_its_url(
+    monkeypatch: pytest.MonkeyPatch, store: MemoryStore
+) -> None:
+    monkeypatch.setattr("tidemill.app.require_scheme", str)
+    mill = Tidemill("postgresql://ada:hidden@db:5432/jobs?password=hidden")
+    mill.job("a", aliases=["b"])(print_nothing)
+    assert repr(mill) == "<Tidemill on postgresql://db:5432/jobs, 1 job>"
+    assert repr(Tidemill(store=store)) == f"<Tidemill on a {store.capabilities.name} store, 0 jobs>"
+
+
+def print_nothing() -> None: ...
+
+
+def test_an_app_knows_the_url_it_was_given(
+    monkeypatch: pytest.MonkeyPatch, store: MemoryStore
+) -> None:
+    monkeypatch.setenv("TIDEMILL_STORE", "memory://")
+    mill = Tidemill()
+    assert mill.url is None
+    assert mill.store
+    assert mill.url == "memory://"
+    mill.configure(store)
+    assert mill.url is None

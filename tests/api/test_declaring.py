@@ -73,12 +73,9 @@ def test_what_the_shell_asks_of_a_definition(mill: Tidemill) -> None:
     def b(x: int = 1) -> None: ...
 
     first, second = definition(mill, "a"), definition(mill, "b")
-    assert (first.is_async, first.wants_context, first.timeout) == (
-        True,
-        True,
-        timedelta(minutes=1),
-    )
-    assert (second.is_async, second.wants_context, second.timeout) == (False, False, None)
+    assert (first.is_async, first.wants_context) == (True, True)
+    assert (second.is_async, second.wants_context) == (False, False)
+    assert (first.defaults.timeout, second.defaults.timeout) == (timedelta(minutes=1), None)
     assert first.function is a.function
     assert first.decode(b'{"x":7}') == {"x": 7}
     assert (first.encode_output(7), second.encode_output(None)) == (b"7", None)
@@ -163,6 +160,22 @@ def test_a_name_that_nobody_can_read_is_refused(mill: Tidemill, name: str) -> No
         mill.job("fine", aliases=[name])(_none)
 
 
+@pytest.mark.parametrize("home", [Tidemill(), JobGroup("orders.")])
+def test_the_decorator_without_its_name_is_refused_with_what_to_write(home: Any) -> None:
+    with pytest.raises(DeclarationError, match=r'@mill\.job\("wire\.name"\) above _none'):
+        home.job(_none)
+    with pytest.raises(DeclarationError, match="was given 7"):
+        home.job(7)
+
+
+@pytest.mark.parametrize("home", [Tidemill(), JobGroup("orders.")])
+def test_a_job_is_not_declared_again_under_another_name(home: Any) -> None:
+    sell = home.job("sell")(_none)
+    with pytest.raises(DeclarationError, match="_none is a job already") as raised:
+        home.job("old")(sell)
+    assert f"aliases=['{sell.wire_name.removesuffix('sell')}old']" in str(raised.value)
+
+
 def _none() -> None: ...
 
 
@@ -225,6 +238,9 @@ def test_settings_that_cannot_work_are_refused(mill: Tidemill) -> None:
         mill.job("a", timeout="soon")
     with pytest.raises(DeclarationError, match="Priority 40000 of job 'a'"):
         mill.job("a", priority=40_000)(_none)
+    high: Any = "high"
+    with pytest.raises(DeclarationError, match="Priority 'high' of job 'a' is of type str"):
+        mill.job("a", priority=high)(_none)
 
 
 def test_an_annotation_is_only_looked_up_when_it_is_needed(mill: Tidemill) -> None:

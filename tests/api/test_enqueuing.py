@@ -94,6 +94,9 @@ async def test_options_add_up_and_leave_the_handle_as_it_was(mill: Tidemill) -> 
         ({"timeout": "9" * 400 + "w"}, "timeout="),
         ({"expires": "later"}, "expires='later'"),
         ({"tags": "vip"}, "tags='vip' is one text"),
+        ({"tags": {"order": 42}}, r"\('order', 42\) is no tag"),
+        ({"tags": [("a", "b", "c")]}, "is no tag"),
+        ({"priority": "high"}, "priority='high' is of type str; give a whole number"),
     ],
 )
 def test_options_that_cannot_work_are_refused(
@@ -240,3 +243,30 @@ async def test_a_store_that_stays_away_is_told(
     monkeypatch.setattr(mill.client, "_pauses", (0.0, 0.0))
     with pytest.raises(StoreUnavailable, match="2"):
         await declared(mill).enqueue("p-1")
+
+
+async def test_a_mapping_of_tags_is_its_pairs(mill: Tidemill) -> None:
+    ref = await declared(mill).with_options(tags={"customer": "42"}).enqueue("p-1")
+    assert (await mill.jobs.get(ref)).tags == {Tag("customer", "42")}
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (lambda capture: [capture.bind("p-1"), capture], r"Write capture\.bind\(…\)"),
+        (lambda capture: [capture.function], r"Write job\.bind\(…\)"),
+        (lambda capture: ["p-1"], "was given 'p-1'"),
+        (lambda capture: capture.bind("p-1"), r"takes a list of calls"),
+        (lambda capture: capture, r"takes a list of calls"),
+    ],
+    ids=["a job among calls", "a function", "an argument", "one call", "one job"],
+)
+def test_what_is_no_bound_call_is_refused_with_what_to_write(
+    mill: Tidemill, given: Any, says: str
+) -> None:
+    several = given(declared(mill))
+    with pytest.raises(ConfigurationError, match=says):
+        mill.sync.enqueue_many(several)
+    with pytest.raises(ConfigurationError, match=says):
+        asyncio.run(mill.enqueue_many(several))
+    assert mill.jobs.sync.counts() == ()

@@ -6,10 +6,9 @@ from uuid import UUID
 
 import pytest
 
-from tidemill import JobRef, JobState, Tidemill
+from tidemill import Effect, JobRef, JobState, Tidemill
 from tidemill.errors import InvalidValue, NotFound
 from tidemill.shell.identity import new_id
-from tidemill.values.operators import Effect
 
 STRANGER = UUID(int=1)
 
@@ -23,19 +22,34 @@ def sell(mill: Tidemill) -> Any:
 
 
 async def state_of(mill: Tidemill, ref: JobRef[Any]) -> JobState:
-    return (await mill.jobs.get(ref)).record.state
+    return (await mill.jobs.get(ref)).state
 
 
 async def test_a_job_is_read_by_reference_id_or_text(mill: Tidemill, sell: Any) -> None:
     ref = await sell.enqueue(7)
     for job in (ref, ref.id, str(ref.id)):
         assert (await mill.jobs.get(job)).payload == b'{"number":7}'
-    assert (await asyncio.to_thread(mill.jobs.sync.get, ref.id)).record.id == ref.id
+    assert (await asyncio.to_thread(mill.jobs.sync.get, ref.id)).id == ref.id
+
+
+async def test_what_is_asked_for_most_is_read_alike_from_a_job_and_from_a_list(
+    mill: Tidemill, sell: Any
+) -> None:
+    ref = await sell.enqueue(7)
+    await mill.jobs.cancel(ref, actor="ada")
+    found = await mill.jobs.get(ref)
+    (listed,) = (await mill.jobs.list()).jobs
+    for job in (found, listed):
+        assert (job.id, job.wire_name, job.queue) == (ref.id, "sell", "shop")
+        assert (job.state, job.cause, job.attempt) == (JobState.CANCELLED, "operator:ada", 0)
+        assert (job.due_at, job.finished_at) == (found.record.due_at, found.record.finished_at)
+    assert found.finished_at is not None
 
 
 async def test_a_job_that_is_not_there_is_told(mill: Tidemill) -> None:
-    with pytest.raises(NotFound, match=str(STRANGER)):
+    with pytest.raises(NotFound, match=str(STRANGER)) as raised:
         await mill.jobs.get(STRANGER)
+    assert raised.value.job_id == STRANGER
     with pytest.raises(InvalidValue, match="'seven' is not a job id"):
         await mill.jobs.get("seven")
 
@@ -69,7 +83,7 @@ async def test_actions_change_a_job_and_say_so(mill: Tidemill, sell: Any) -> Non
     assert (await mill.jobs.run_now(ref, actor="ada")).effect is Effect.DONE
     assert await state_of(mill, ref) is JobState.READY
     assert (await mill.jobs.cancel(ref.id, actor="ada")).effect is Effect.DONE
-    assert (await mill.jobs.get(ref)).record.cause == "operator:ada"
+    assert (await mill.jobs.get(ref)).cause == "operator:ada"
     again = await mill.jobs.rerun(str(ref.id), actor="ada")
     assert again.other is not None
     assert (await mill.jobs.get(again.other)).record.rerun_of == ref.id
@@ -98,3 +112,13 @@ def test_threads_act_with_sync(mill: Tidemill, sell: Any) -> None:
     assert jobs.cancel(ref, actor="ada").effect is Effect.DONE
     assert jobs.rerun(ref, actor="ada").effect is Effect.DONE
     assert jobs.requeue(ref, actor="ada").effect is Effect.DONE
+
+
+async def test_a_job_shows_itself_on_one_line_without_its_payload(
+    mill: Tidemill, sell: Any
+) -> None:
+    ref = await sell.enqueue(7)
+    await mill.jobs.cancel(ref, actor="ada")
+    assert repr(await mill.jobs.get(ref)) == (
+        f"<JobDetails {ref.id} sell: cancelled (operator:ada), attempt 0>"
+    )

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from tidemill import JobNotSucceeded, JobRef, ResultTimeout, Tidemill
-from tidemill.errors import DecodingError, NotFound
+from tidemill.errors import DecodingError, NotFound, StoreError
 from tidemill.shell.identity import new_id
 from tidemill.store.contract import Operation
 from tidemill.store.exchange import Exchange
 from tidemill.store.lease import Register
 from tidemill.store.memory import MemoryStore, VirtualClock
-from tidemill.store.monitor import GetEnd
+from tidemill.store.monitor import GetEnd, GetJob
 from tidemill.values.exchange import ClaimRequest, Share
 from tidemill.values.ids import JobId, WorkerId
 from tidemill.values.outcomes import ErrorInfo, Outcome, Verdict
@@ -49,7 +49,12 @@ def store(clock: VirtualClock) -> Looked:
     return Looked(clock)
 
 
-def end(store: MemoryStore, verdict: Verdict, output: bytes | None = None) -> None:
+def end(
+    store: MemoryStore,
+    verdict: Verdict,
+    output: bytes | None = None,
+    error: ErrorInfo | None = None,
+) -> None:
     """Claim the one job there is and end it."""
     worker = WorkerId(new_id())
     info = WorkerInfo(
@@ -64,7 +69,8 @@ def end(store: MemoryStore, verdict: Verdict, output: bytes | None = None) -> No
     store.perform_sync(Register(info=info, lease=timedelta(minutes=1)))
     claim = ClaimRequest(shares=(Share("default", 1),), limit=1, wire_names=None)
     (job,) = store.perform_sync(Exchange(worker=worker, claim=claim)).claimed
-    error = None if verdict is Verdict.SUCCEEDED else ErrorInfo("E", "broken")
+    if verdict is not Verdict.SUCCEEDED:
+        error = error or ErrorInfo("E", "broken")
     outcome = Outcome(
         job_id=job.id, attempt=job.attempt, verdict=verdict, output=output, error=error
     )
@@ -151,6 +157,47 @@ async def test_a_job_that_ended_otherwise_has_no_result(mill: Tidemill, store: L
         await ref.result()
     assert (raised.value.state, raised.value.cause) == ("dead", "discarded")
     assert raised.value.job_id == ref.id
+
+
+async def test_a_job_that_failed_tells_its_last_error_and_where_its_attempts_are(
+    mill: Tidemill, store: Looked
+) -> None:
+    ref = enqueued(mill)
+    end(store, Verdict.DISCARDED, error=ErrorInfo("builtins.RuntimeError", "kaputt"))
+    for result in (ref.result, lambda: asyncio.to_thread(ref.sync.result)):
+        with pytest.raises(
+            JobNotSucceeded, match="Its last error was RuntimeError: kaputt"
+        ) as told:
+            await result()
+        assert told.value.error == ErrorInfo("builtins.RuntimeError", "kaputt")
+        assert f"tidemill jobs show {ref.id} --traceback" in str(told.value)
+
+
+async def test_a_job_that_never_failed_has_no_last_error(mill: Tidemill) -> None:
+    ref = enqueued(mill)
+    await mill.jobs.cancel(ref, actor="ada")
+    with pytest.raises(JobNotSucceeded, match=r"cancelled \(cause: operator:ada\)") as told:
+        await ref.result()
+    assert told.value.error is None
+    assert "error was" not in str(told.value)
+
+
+async def test_how_a_job_ended_is_told_even_if_its_error_cannot_be_read(
+    mill: Tidemill, store: Looked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ref = enqueued(mill)
+    end(store, Verdict.DISCARDED)
+    answering = store.perform
+
+    async def failing(operation: Operation[Any]) -> Any:
+        if isinstance(operation, GetJob):
+            raise StoreError("gone")
+        return await answering(operation)
+
+    monkeypatch.setattr(store, "perform", failing)
+    with pytest.raises(JobNotSucceeded, match="ended dead") as told:
+        await ref.result()
+    assert told.value.error is None
 
 
 async def test_a_job_that_is_not_there_is_told(mill: Tidemill) -> None:

@@ -17,8 +17,8 @@ def test_cancel_tells_waiting_running_and_ended_jobs_apart(shop):
     result = shop.run("jobs", "cancel", *map(str, (waiting, running, ended, missing)))
     assert result.stdout.splitlines() == [
         f"{waiting}  done: now cancelled",
-        f"{running}  requested: it runs, and its worker is told",
-        f"{ended}  unchanged: it is succeeded",
+        f"{running}  requested: it runs, and its worker is told within about a second",
+        f"{ended}  unchanged: it is succeeded; cancel takes jobs that have not ended",
         f"{missing}  not found",
     ]
     assert result.exit_code == 1
@@ -29,6 +29,37 @@ def test_an_action_that_all_jobs_took_exits_with_0(shop):
     assert shop.claim(worker) == 1
     result = shop.run("jobs", "cancel", str(shop.enqueue()), str(running))
     assert (result.exit_code, result.stderr) == (0, "")
+
+
+def test_a_second_cancel_says_who_has_asked_already(shop):
+    running, worker = shop.enqueue(), shop.worker()
+    assert shop.claim(worker) == 1
+    shop.run("jobs", "cancel", str(running), "--actor", "ada")
+    again = shop.run("jobs", "cancel", str(running), "--actor", "grace")
+    assert again.exit_code == 0
+    assert again.stdout == (
+        f"{running}  already requested, by ada: it runs until its handler stops\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("action", "says"),
+    [
+        ("requeue", "it is ready; requeue takes dead, quarantined and cancelled jobs"),
+        ("rerun", "it is ready; rerun takes jobs that have ended"),
+        ("run-now", "it is ready; run-now takes scheduled jobs"),
+    ],
+)
+def test_what_an_action_does_not_take_is_told_with_what_it_takes(shop, action, says):
+    ready = shop.enqueue()
+    result = shop.run("jobs", action, str(ready))
+    assert (result.exit_code, result.stdout) == (1, f"{ready}  unchanged: {says}\n")
+
+
+def test_a_requeue_of_a_success_points_to_rerun(shop):
+    assert "; `tidemill jobs rerun` makes a new job" in (
+        shop.run("jobs", "requeue", str(shop.succeeded())).stdout
+    )
 
 
 def test_requeue_makes_a_dead_job_ready(shop):

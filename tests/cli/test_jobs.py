@@ -9,11 +9,15 @@ from rich.console import Console
 
 from tidemill.cli import job_text
 from tidemill.shell.identity import new_id
+from tidemill.store.enqueue import Enqueue
 from tidemill.store.monitor import GetJob, ListJobs
+from tidemill.values.ids import JobId
+from tidemill.values.jobs import NewJob
 from tidemill.values.outcomes import Verdict
 from tidemill.values.retry import Retry
 from tidemill.values.tags import Tag
 
+NAME = "orders.capture"
 RECORD_KEYS = {
     "id", "wire_name", "queue", "priority", "state", "held", "cause", "attempt", "failures",
     "failures_base", "lapses", "lapses_base", "worker", "created_at", "due_at", "started_at",
@@ -33,7 +37,16 @@ def printed(width, show) -> list[str]:
 def test_a_list_shows_each_job_on_one_line_newest_first(shop):
     first, second = shop.enqueue(), shop.dead()
     lines = shop.run("jobs", "list").stdout.splitlines()
-    assert lines[0].split() == ["ID", "STATE", "TRY", "QUEUE", "WIRE", "NAME", "DUE", "FINISHED"]
+    assert lines[0].split() == [
+        "ID",
+        "STATE",
+        "ATTEMPT",
+        "QUEUE",
+        "WIRE",
+        "NAME",
+        "DUE",
+        "FINISHED",
+    ]
     assert [line.split()[:5] for line in lines[1:]] == [
         [str(second), "dead", "1", "payments", "orders.capture"],
         [str(first), "ready", "0", "payments", "orders.capture"],
@@ -46,6 +59,7 @@ def test_a_piped_list_has_no_colour_and_cuts_nothing(shop):
     text = shop.run("jobs", "list").stdout
     assert long in text
     assert "\x1b" not in text
+    assert [line for line in text.splitlines() if line != line.rstrip()] == []
 
 
 @pytest.mark.parametrize("width", [80, 100])
@@ -55,7 +69,34 @@ def test_a_list_on_a_terminal_keeps_ids_whole_and_lines_within_it(shop, width):
     lines = printed(width, lambda out: job_text.show_list(out, page.jobs))
     assert lines[1].startswith(str(job_id))
     assert max(map(len, lines)) <= width
-    assert "".join(line[52:].strip() for line in lines[1:]).count("x") == 60
+    assert "".join(lines[1:]).count("x") == 60
+
+
+def test_a_list_of_80_columns_has_a_whole_job_on_a_line_with_the_instant_that_matters(shop):
+    scheduled = shop.enqueue(delay=timedelta(hours=1), wire_name="orders.thumbnail")
+    running, worker = shop.enqueue(wire_name=NAME), shop.worker()
+    shop.clock.advance(timedelta(seconds=30))
+    assert shop.claim(worker) == 1
+    shop.clock.advance(timedelta(seconds=30))
+    dead = shop.dead()
+    page = shop.store.perform_sync(ListJobs())
+    lines = printed(80, lambda out: job_text.show_list(out, page.jobs))
+    assert [line.split() for line in lines] == [
+        ["ID", "STATE", "WHEN", "(UTC)", "WIRE", "NAME"],
+        [str(dead), "dead", "03-01", "09:01", NAME],
+        [str(running), "running", "03-01", "09:00", NAME],
+        [str(scheduled), "scheduled", "03-01", "10:00", "orders.thumbnail"],
+    ]
+
+
+def test_a_limit_beyond_the_page_size_is_told_if_jobs_are_left_out(shop):
+    jobs = [NewJob(id=JobId(new_id()), wire_name=NAME) for _ in range(200)]
+    shop.store.perform_sync(Enqueue(tuple(jobs)))
+    assert shop.run("jobs", "list", "--limit", "5000").stderr == ""
+    shop.enqueue()
+    told = shop.run("jobs", "list", "--limit", "5000").stderr
+    assert told.startswith("This is one page of 200, the most that the store shows at once.\n")
+    assert "There are more: --cursor " in told
 
 
 def test_a_list_can_be_narrowed_by_state_queue_and_wire_name(shop):
@@ -66,6 +107,8 @@ def test_a_list_can_be_narrowed_by_state_queue_and_wire_name(shop):
 
     assert ids("--state", "dead") == [str(dead)]
     assert ids("--state", "dead", "--state", "ready") == [str(ready), str(dead)]
+    assert ids("--state", "dead,ready") == [str(ready), str(dead)]
+    assert ids("-n", "1") == [str(ready)]
     assert ids("--queue", "other") == [str(ready)]
     assert ids("--wire-name", "orders.capture") == [str(dead)]
     assert ids("--queue", "nobody") == []
@@ -172,7 +215,8 @@ def test_a_job_that_is_not_there_is_one_sentence_and_exit_code_1(shop):
     result = shop.run("jobs", "show", str(missing))
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr == (
-        f"Error: There is no job {missing}: it never existed, or retention removed it.\n"
+        f"Error: There is no job {missing} in this store. "
+        "Check the id, and that this is the store it was enqueued in.\n"
     )
 
 

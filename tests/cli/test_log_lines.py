@@ -6,7 +6,7 @@ import sys
 import msgspec
 import pytest
 
-from tidemill.cli.log_lines import JsonLines, TextLines
+from tidemill.cli.log_lines import JsonLines, TextLines, write_log
 
 
 def record(message="Job %d began.", *arguments, error=None, **extra):
@@ -49,3 +49,26 @@ def test_an_error_brings_its_traceback_and_no_control_characters(lines):
 
 def test_json_is_one_line():
     assert "\n" not in JsonLines().format(record("two\nlines"))
+
+
+@pytest.fixture
+def loggers():
+    """The root's logger and ours, put back as they were."""
+    kept = [
+        (each, each.level, each.handlers[:]) for each in map(logging.getLogger, ("", "tidemill"))
+    ]
+    yield
+    for logger, level, handlers in kept:
+        logger.setLevel(level)
+        logger.handlers[:] = handlers
+
+
+@pytest.mark.usefixtures("loggers")
+def test_debugging_is_for_our_own_loggers_only():
+    write_log("debug", as_json=False)
+    assert logging.getLogger("tidemill.worker").isEnabledFor(logging.DEBUG)
+    assert not logging.getLogger("asyncio").isEnabledFor(logging.DEBUG)
+    assert logging.getLogger("shop").isEnabledFor(logging.INFO)
+    write_log("error", as_json=False)
+    assert not logging.getLogger("tidemill.worker").isEnabledFor(logging.WARNING)
+    assert not logging.getLogger("shop").isEnabledFor(logging.WARNING)

@@ -5,7 +5,7 @@ from datetime import timedelta
 import click
 import pytest
 
-from tidemill.cli.parameters import to_duration, to_queues
+from tidemill.cli.parameters import to_duration, to_queues, to_states
 
 
 @pytest.mark.parametrize(
@@ -44,3 +44,9 @@ def test_a_duration_needs_its_unit():
     assert to_duration("1m30s") == timedelta(seconds=90)
     with pytest.raises(click.BadParameter, match="'90' is not a duration with its unit"):
         to_duration("90")
+
+
+def test_states_stand_between_commas():
+    assert to_states("dead, quarantined") == ("dead", "quarantined")
+    with pytest.raises(click.BadParameter, match="'dead,lost' names a state that does not exist"):
+        to_states("dead,lost")

@@ -1,6 +1,8 @@
 """Where a command finds its store, and what it says when it finds none."""
 
+import sqlite3
 import sys
+from contextlib import closing
 
 import pytest
 
@@ -33,6 +35,7 @@ def test_the_store_of_an_app_in_the_current_directory(tidemill, folder, tmp_path
 
 def test_an_option_goes_before_the_environment(shop, folder, tidemill):
     shop.enqueue()
+    tidemill("migrate", "--app", f"{folder}:mill")
     there = {"TIDEMILL_STORE": shop.url}
     assert len(tidemill("jobs", "list", env=there).stdout.splitlines()) == 2
     of_app = tidemill("jobs", "list", "--app", f"{folder}:mill", env=there)
@@ -59,6 +62,45 @@ def test_a_mistyped_path_is_refused_and_makes_no_file(tidemill, tmp_path):
     assert (result.exit_code, result.stdout) == (3, "")
     assert f"There is no database {missing}." in result.stderr
     assert not missing.exists()
+
+
+def test_a_missing_file_is_told_with_its_whole_path_and_how_to_make_it(tidemill, folder, tmp_path):
+    says = f"There is no database {tmp_path}/orders.db. "
+    by_url = tidemill("jobs", "list", "--store", "sqlite:///orders.db")
+    by_app = tidemill("jobs", "list", "--app", f"{folder}:mill")
+    assert (by_url.exit_code, by_app.exit_code) == (3, 3)
+    assert says in by_url.stderr
+    assert "`tidemill migrate --store sqlite:///orders.db`" in by_url.stderr
+    assert says in by_app.stderr
+    assert f"`tidemill migrate --app {folder}:mill`" in by_app.stderr
+    assert not (tmp_path / "orders.db").exists()
+
+
+@pytest.mark.parametrize(
+    "command", [["jobs", "list"], ["jobs", "cancel", "01a2292d-3349-7000-8000-000000000000"]]
+)
+@pytest.mark.parametrize("named", ["--store", "--app"])
+def test_a_database_of_somebody_else_stays_as_it_is(tidemill, folder, tmp_path, command, named):
+    path = tmp_path / "orders.db"
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE letters (text)")
+    before = path.read_bytes()
+    source = {"--store": "sqlite:///orders.db", "--app": f"{folder}:mill"}[named]
+    result = tidemill(*command, named, source)
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert f"{path}: this database has no Tidemill tables." in result.stderr
+    assert f"run `tidemill migrate {named} {source}`" in result.stderr
+    assert path.read_bytes() == before
+    assert tidemill("migrate", named, source).exit_code == 0
+    assert tidemill("jobs", "list", named, source).stderr == "No jobs match.\n"
+
+
+def test_a_command_does_not_bring_a_schema_up_to_date(shop):
+    with closing(sqlite3.connect(shop.path, isolation_level=None)) as db:
+        db.execute("UPDATE tidemill_meta SET value = '0' WHERE name = 'version'")
+    result = shop.run("jobs", "list")
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert "run `tidemill migrate`" in result.stderr
 
 
 def test_a_file_that_is_no_database_is_exit_code_3(tidemill, tmp_path):
@@ -93,6 +135,11 @@ def test_a_password_in_a_url_is_not_repeated(tidemill):
         ("{folder}:mill.nothing", "{folder}:mill.nothing does not exist"),
         ("no_such_module:mill", "There is no module 'no_such_module'"),
         ("{folder}.inner:mill", "There is no module '{folder}.inner'"),
+        ("{folder}.py:mill", "did you mean {folder}:mill?"),
+        ("./{folder}:mill", "did you mean {folder}:mill?"),
+        ("./{folder}.py:mill", "did you mean {folder}:mill?"),
+        ("src/{folder}.py:mill", "did you mean src.{folder}:mill?"),
+        (".{folder}:mill", "did you mean {folder}:mill?"),
     ],
 )
 def test_an_app_that_is_not_there_is_a_sentence_with_a_way_out(tidemill, folder, name, says):
@@ -112,3 +159,23 @@ def test_a_module_that_fails_is_named_with_its_line_and_shown_whole_on_request(
     assert "line 2" in result.stderr
     shown = tidemill("--debug", "jobs", "list", "--app", f"{folder}:mill")
     assert str(shown.exception.__cause__) == "no licence"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("x = 1\ndef f(:\n", "SyntaxError: invalid syntax ({path}, line 2)."),
+        ("x = 1\nimport no_such_part\n", "No module named 'no_such_part' ({path}, line 2)."),
+        ("import json\n\njson.loads('{{')\n", "({path}, line 3)."),
+    ],
+)
+def test_a_module_that_fails_shows_the_line_of_its_own_and_nothing_of_the_import_machinery(
+    tidemill, folder, tmp_path, text, says
+):
+    path = tmp_path / f"{folder}.py"
+    path.write_text(text)
+    result = tidemill("jobs", "list", "--app", f"{folder}:mill")
+    assert result.exit_code == 2
+    assert says.format(path=path) in result.stderr
+    assert "frozen" not in result.stderr
+    assert result.stderr.count("line ") <= 2

@@ -5,12 +5,15 @@ import signal
 import subprocess
 import sys
 from contextlib import closing
+from dataclasses import fields
 
 import msgspec
 import pytest
 
 from tidemill.adapters.sqlite import SqliteStore
+from tidemill.cli.worker import worker
 from tidemill.shell.identity import new_id
+from tidemill.shell.settings import WorkerSettings
 from tidemill.store.enqueue import Enqueue
 from tidemill.store.monitor import GetJob
 from tidemill.values.ids import JobId
@@ -136,7 +139,7 @@ def test_a_second_signal_hurries_the_grace_period(folder, start):
     assert folder.wait_for_word() == "waiting"
     process.terminate()
     for line in process.stderr:
-        if "no more jobs are claimed" in line:
+        if "nothing more is claimed" in line:
             break
     process.terminate()
     assert process.wait(60) == 0
@@ -149,9 +152,10 @@ def test_jobs_of_other_modules_are_known_when_they_are_imported(folder, start):
     assert folder.wait_for_word() == "more"
 
 
-def test_another_store_can_be_named(folder, start, tmp_path):
-    start("--store", f"sqlite:///{tmp_path}/other.db")
+def test_another_store_that_is_there_can_be_named(folder, start, tmp_path):
     with closing(SqliteStore(tmp_path / "other.db")) as other:
+        other.migrate()
+        start("--store", f"sqlite:///{tmp_path}/other.db")
         job = NewJob(id=JobId(new_id()), wire_name="greet", payload=b'{"name":"ada"}')
         other.perform_sync(Enqueue((job,)))
         assert folder.wait_for_word() == "greeted"
@@ -159,15 +163,25 @@ def test_another_store_can_be_named(folder, start, tmp_path):
 
 def test_the_log_is_json_on_request(folder, start):
     process = start("--json")
-    event = msgspec.json.decode(process.stderr.readline())
-    assert event["message"] == f"Registered as worker {event['worker']}."
+    events = map(msgspec.json.decode, process.stderr)
+    registered = next(event for event in events if "worker" in event)
+    assert registered["message"] == f"Registered as worker {registered['worker']}."
+
+
+def test_every_setting_of_a_worker_is_an_option_with_the_same_default():
+    given = worker.make_context("worker", ["app:mill"]).params
+    settings = {field.name: field.default for field in fields(WorkerSettings)}
+    assert {name: given[name] for name in settings} == settings
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
         (["--store", "memory://"], "inside one process"),
+        (["--import", "more.py"], "did you mean more?"),
         (["--lease", "10ms"], "too short"),
+        (["--stall-limit", "4s"], "stall_limit"),
+        (["--patience", "5"], "--patience"),
         (["--queues", "a=1,b"], "some none"),
         (["--import", "nothing"], "There is no module 'nothing'"),
         (["--concurrency", "0"], "--concurrency"),
@@ -178,3 +192,19 @@ def test_what_cannot_work_is_refused_before_it_starts(folder, arguments, says):
     assert code == 2
     assert says in log
     assert "Traceback" not in log
+
+
+def test_another_store_that_is_not_there_is_not_made(folder):
+    code, log = folder.refused("--store", "sqlite:///nope.db")
+    assert code == 3
+    assert f"There is no database {folder.path}/nope.db." in log
+    assert "`tidemill migrate --store sqlite:///nope.db`" in log
+    assert not (folder.path / "nope.db").exists()
+
+
+def test_the_environment_does_not_replace_the_store_of_an_app(folder, start, monkeypatch):
+    monkeypatch.setenv("TIDEMILL_STORE", "sqlite:///other.db")
+    folder.enqueue("greet", b'{"name":"ada"}')
+    start()
+    assert folder.wait_for_word() == "greeted"
+    assert not (folder.path / "other.db").exists()

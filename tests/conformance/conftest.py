@@ -10,7 +10,7 @@ from tests.postgres.servers import *  # noqa: F403 - the fixtures of the servers
 from tests.postgres.servers import empty, fresh_database
 
 from tidemill.adapters.postgres import PostgresStore
-from tidemill.adapters.sqlite import SqliteStore
+from tidemill.adapters.sqlite import SqliteStore, utc_now
 from tidemill.conformance.plugin import *  # noqa: F403 - fixtures and hooks are found by their names
 from tidemill.conformance.plugin import StoreFactory
 from tidemill.store.contract import Clock, Store
@@ -168,3 +168,29 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def store_factory(request: pytest.FixtureRequest) -> StoreFactory:
     factories = STORES | {ON_SERVERS_CLOCK: on_servers_clock}
     return factories[request.param](request)
+
+
+def own_clock_memory(request: pytest.FixtureRequest) -> Callable[[], Store]:
+    return lambda: MemoryStore(utc_now)
+
+
+def own_clock_sqlite(request: pytest.FixtureRequest) -> Callable[[], Store]:
+    directory: Path = request.getfixturevalue("tmp_path")
+    return lambda: SqliteStore(directory / "own.db")
+
+
+def own_clock_postgres(request: pytest.FixtureRequest) -> Callable[[], Store]:
+    url: str = request.getfixturevalue("postgres_url")
+    return lambda: PostgresStore(url)
+
+
+OWN_CLOCKS: dict[str, Callable[[pytest.FixtureRequest], Callable[[], Store]]] = {
+    "memory": own_clock_memory,
+    "sqlite": own_clock_sqlite,
+    "postgres-18": own_clock_postgres,
+}
+
+
+@pytest.fixture(params=OWN_CLOCKS)
+def own_clock_store_factory(request: pytest.FixtureRequest) -> Callable[[], Store]:
+    return OWN_CLOCKS[request.param](request)

@@ -85,8 +85,9 @@ class Script:
     """Leave maintenance to the test; otherwise it is put off for ever."""
 
     def __post_init__(self) -> None:
+        options = {"listen_interval": FAR, **self.options}
         self.node = Node(
-            NodeOptions(slots=self.slots, wire_names=None, **self.options), policy_for(self.queues)
+            NodeOptions(slots=self.slots, wire_names=None, **options), policy_for(self.queues)
         )
         self.log: list[Command] = []
         self.last: list[Command] = []
@@ -148,6 +149,7 @@ class Script:
         live: bool = True,
         next_due: float | None = None,
         listing: tuple[RunningPair, ...] | None = None,
+        cancels: tuple[RunningPair, ...] = (),
     ) -> list[Command]:
         """Answer the exchange in flight; every outcome is applied unless told otherwise."""
         sent = self.sent
@@ -164,6 +166,7 @@ class Script:
             claimed=jobs,
             next_due=None if next_due is None else timedelta(seconds=next_due),
             running=listing,
+            cancels=cancels,
         )
         return self.tell(ExchangeAnswered(at, reply))
 

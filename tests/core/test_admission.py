@@ -1,17 +1,16 @@
-"""What a store may be asked to hold, and telling requests apart (clauses A2, F5)."""
+"""What a store may be asked to hold (clause F5)."""
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
 
-from tidemill.core.admission import admit, admit_actor, content_digest
+from tidemill.core.admission import admit, admit_actor, admit_queue
 from tidemill.errors import BoundExceeded, InvalidValue, ParentsNotSupported
 from tidemill.values.bounds import DEFAULT_BOUNDS, Bounds
 from tidemill.values.ids import JobId
 from tidemill.values.jobs import NewJob
-from tidemill.values.retry import Retry
 from tidemill.values.tags import Tag
 
 ID = JobId(UUID(int=1))
@@ -28,23 +27,6 @@ FITS = NewJob(
     tags=frozenset({Tag("abcd", "abcd")}),
 )
 NAIVE = datetime(2030, 1, 1)  # noqa: DTZ001 - what a user forgets
-OTHERWISE = {
-    "wire_name": "other",
-    "payload": b"[]",
-    "queue": "other",
-    "priority": 1,
-    "delay": timedelta(seconds=1),
-    "due_at": datetime(2030, 1, 1, tzinfo=UTC),
-    "not_after": datetime(2030, 1, 1, tzinfo=UTC),
-    "expires": timedelta(seconds=1),
-    "timeout": timedelta(seconds=1),
-    "retry": Retry.never(),
-    "idempotency_key": "k",
-    "tenant": "t",
-    "tags": frozenset({Tag("t")}),
-    "trace_context": "c",
-    "rerun_of": JobId(UUID(int=2)),
-}
 
 
 def test_the_plainest_job_is_admitted() -> None:
@@ -131,25 +113,10 @@ def test_an_actor_is_a_name() -> None:
         admit_actor("abcde", SMALL)
 
 
-def test_the_same_content_has_the_same_digest_whatever_its_id() -> None:
-    other = NewJob(id=JobId(UUID(int=9)), wire_name="mill.grind")
-    assert content_digest(JOB) == content_digest(other)
-
-
-def test_the_order_in_which_tags_were_given_does_not_matter() -> None:
-    tags = [Tag(f"t{n}") for n in range(20)]
-    forwards, backwards = frozenset(tags), frozenset(reversed(tags))
-    assert content_digest(replace(JOB, tags=forwards)) == content_digest(
-        replace(JOB, tags=backwards)
-    )
-
-
-def test_every_field_but_the_id_and_the_refused_parents_makes_another_digest() -> None:
-    names = {field.name for field in fields(NewJob)}
-    assert names == OTHERWISE.keys() | {"id", "parents"}
-    digests = {content_digest(replace(JOB, **{name: OTHERWISE[name]})) for name in OTHERWISE}
-    assert len(digests | {content_digest(JOB)}) == len(OTHERWISE) + 1
-
-
-def test_a_digest_takes_text_that_would_be_refused() -> None:
-    assert content_digest(replace(JOB, tenant="\ud800")) != content_digest(JOB)
+def test_a_queue_that_no_job_could_be_in_is_refused() -> None:
+    admit_queue("mail", DEFAULT_BOUNDS)
+    for wrong in ("", "a\0", "\ud800"):
+        with pytest.raises(InvalidValue):
+            admit_queue(wrong, DEFAULT_BOUNDS)
+    with pytest.raises(BoundExceeded):
+        admit_queue("abcde", SMALL)

@@ -102,3 +102,12 @@ def test_what_the_handler_said_is_reported_and_the_store_honours_the_cancel(
     reason, ending, outcome
 ) -> None:
     assert outcome_of(PAIR, ending, reason) == outcome
+
+
+@pytest.mark.parametrize("ending", [Stopped(), Raised(ErrorInfo("shop.Slow", "not yet"))])
+@pytest.mark.parametrize("name", ["TimeoutError", TIMED_OUT, "Exception"])
+def test_a_policy_that_names_timeouts_means_the_handlers_own(ending, name) -> None:
+    outcome = outcome_of(PAIR, ending, CancelReason.TIMEOUT)
+    assert outcome is not None
+    assert outcome.error is not None
+    assert name in outcome.error.ancestry

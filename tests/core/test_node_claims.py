@@ -2,7 +2,7 @@
 
 from tests.core.script import START, W1, Script, claimed, pair_of, pairs_of
 
-from tidemill.core.commands import DoExchange, DoMaintain, Execute, NoticeLapsed, WakeAt
+from tidemill.core.commands import DoExchange, DoMaintain, Execute, NoticeLapsed
 from tidemill.core.events import ExchangeAnswered, Finished, Hinted
 from tidemill.values.endings import Returned
 from tidemill.values.exchange import Exchanged, Share
@@ -90,7 +90,7 @@ def test_an_outcome_whose_row_is_busy_keeps_its_slot() -> None:
     script.finish(1.0, 1)
     script.answer(1.1, claimed(3), answers={1: Answer.BUSY})
     script.tell(Hinted(1.12))
-    assert script.sent is None, "two handlers run, and an outcome waits: no slot is free"
+    assert script.only(DoExchange).claim is None, "two handlers run, an outcome waits: no free slot"
     assert script.node.busy_slots == 2
 
 
@@ -154,14 +154,6 @@ def test_a_hint_before_the_claim_is_answered_by_that_claim() -> None:
     script.answer(0.3)
     assert script.sent is None
     assert script.wake_at == 1.3
-
-
-def test_a_hint_without_a_free_slot_waits_for_one() -> None:
-    script = Script(slots=1)
-    script.start_jobs(0.0, 1)
-    assert not [c for c in script.tell(Hinted(0.5)) if not isinstance(c, WakeAt)]
-    script.finish(0.6, 1)
-    assert limit_of(script.only(DoExchange)) == 1
 
 
 def test_weighted_shares_are_charged_when_the_claim_is_issued() -> None:

@@ -1,5 +1,6 @@
 """How a node ends: finish, cancel, give back, give up; exactly once (clause G3)."""
 
+import pytest
 from tests.core.script import FAR, Script, claimed, pair_of, pairs_of, running
 
 from tidemill.core.commands import (
@@ -270,3 +271,20 @@ def test_the_phases_follow_each_other_and_end() -> None:
     drain.hurry(19.0)
     assert drain.over_at == float("inf"), "there is nothing to be woken for any more"
     assert drain.advance(20.0) is None
+
+
+@pytest.mark.parametrize(
+    ("reason", "verdict"),
+    [("timeout", Verdict.FAILED), ("operator", Verdict.CANCELLED), (None, Verdict.RELEASED)],
+)
+def test_what_ignores_its_stop_is_reported_for_the_reason_it_was_given(reason, verdict) -> None:
+    script = Script(options={"patience": 2.0})
+    script.start_jobs(0.0, claimed(1, timeout=0.5 if reason == "timeout" else None))
+    script.wake(0.5)
+    if reason == "operator":
+        script.listed(0.6, running(1, cancel="ada"))
+    script.tell(DrainAsked(1.0, grace=0.0))
+    script.wake(1.0)
+    script.wake(3.0)
+    (outcome,) = script.only(DoExchange).outcomes
+    assert outcome.verdict is verdict

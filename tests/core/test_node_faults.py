@@ -114,7 +114,7 @@ def test_the_back_off_grows_and_is_bounded() -> None:
 
 
 def test_an_outage_may_last_for_thousands_of_tries() -> None:
-    pacing = Pacing(poll_interval=1.0, first_delay=0.1, longest_delay=5.0)
+    pacing = Pacing(poll_interval=1.0, listen_interval=1.0, first_delay=0.1, longest_delay=5.0)
     for at in range(5_000):
         pacing.failed(float(at), outcomes=False)
     assert pacing.resume_at == 4_999 + 5.0

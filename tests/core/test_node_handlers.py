@@ -202,3 +202,12 @@ def test_the_memory_of_dropped_deadlines_is_bounded() -> None:
         deadlines.add(key, 1e6)
         deadlines.drop(key)
     assert len(deadlines._heap) < 200
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_a_traceback_is_reported_only_if_it_is_to_be_kept(keep) -> None:
+    script = Script(options={"keep_tracebacks": keep})
+    script.start_jobs(0.0, 1)
+    script.finish(1.0, 1, Raised(ErrorInfo("KeyError", "'flour'", "line 1\nline 2")))
+    (outcome,) = script.only(DoExchange).outcomes
+    assert outcome.error == ErrorInfo("KeyError", "'flour'", "line 1\nline 2" if keep else "")

@@ -1,6 +1,7 @@
 """Recording how an attempt ended never fails (clauses D6, D7)."""
 
 from dataclasses import replace
+from datetime import timedelta
 from uuid import UUID
 
 import pytest
@@ -135,11 +136,29 @@ def test_any_outcome_becomes_one_that_encodes_and_is_the_same_the_second_time(
         text.encode("utf-8")
 
 
-def test_the_barest_record_is_a_failure_that_carries_nothing() -> None:
-    full = replace(SUCCESS, output=b"1", tags=frozenset({Tag("a")}), cause="c")
+def test_the_barest_record_of_a_success_is_a_failure_with_that_reason() -> None:
+    full = replace(SUCCESS, output=b"1", tags=frozenset({Tag("a")}))
     least = bare(full)
     assert (least.job_id, least.attempt, least.verdict) == (full.job_id, 2, Verdict.FAILED)
-    assert (least.output, least.tags, least.cause) == (None, frozenset(), None)
+    assert (least.output, least.tags) == (None, frozenset())
     assert least.error is not None
     assert least.error.kind == OUTCOME_REFUSED
     assert storable(least, DEFAULT_BOUNDS) == least
+
+
+@pytest.mark.parametrize("verdict", [each for each in Verdict if each is not Verdict.SUCCEEDED])
+def test_the_barest_record_of_any_other_end_keeps_what_decides_over_the_job(verdict) -> None:
+    error = ErrorInfo("app.Broken", "it broke", "Traceback", ancestry=("app.Broken", "ValueError"))
+    wait = timedelta(seconds=7)
+    full = replace(
+        SUCCESS, verdict=verdict, error=error, delay=wait, cause="payload",
+        output=b"1", tags=frozenset({Tag("a")}),
+    )  # fmt: skip
+    least = bare(full)
+    assert (least.verdict, least.delay, least.cause) == (verdict, wait, "payload")
+    assert least.error == replace(error, detail="")
+    assert (least.output, least.tags) == (None, frozenset())
+
+
+def test_the_barest_record_of_an_end_without_an_error_has_none() -> None:
+    assert bare(replace(SUCCESS, verdict=Verdict.RELEASED)).error is None

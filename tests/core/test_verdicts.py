@@ -251,3 +251,9 @@ def test_no_job_outlives_its_budget_or_its_interruption_limit(tries, counts, fai
         assert (resolution.state is S.DEAD) is over
         if over:
             break
+
+
+def test_an_explicit_wait_is_not_discarded_by_a_rule_for_exceptions() -> None:
+    policy = Retry(discard_on=("ValueError",))
+    resolution = ended(Verdict.FAILED, standing(policy), error=ERROR, delay=SECOND)
+    assert resolution == Resolution(state=S.SCHEDULED, delay=SECOND, failed=1)

@@ -145,7 +145,7 @@ def test_what_was_committed_before_a_failure_stays_and_the_answer_is_lost(driver
             other.execute("LOCK TABLE tidemill.tags")
             yield from tags((IDS[0], "b"))
 
-        with pytest.raises(AnswerLost, match="part of the request was committed"):
+        with pytest.raises(AnswerLost, match="part of this was committed"):
             driver.run(failing())
     assert found(driver, IDS[0]) == ["a"]
 

@@ -3,14 +3,16 @@
 import pytest
 
 from tidemill.drivers.run import run
-from tidemill.sql.program import COMMIT, Batch, Statement
+from tidemill.errors import AnswerLost, InvalidValue, StoreUnavailable
+from tidemill.sql.program import COMMIT, Batch, Statement, follow_up
 
 
 class Recording:
-    """An executor that writes down what it is told, and may refuse a statement."""
+    """An executor that writes down what it is told, and may refuse a statement some times."""
 
-    def __init__(self, refuses=None):
-        self.log, self.open, self.refuses = [], False, refuses
+    def __init__(self, refuses=None, error=ValueError, times=1):
+        self.log, self.open = [], False
+        self.refuses, self.error, self.times = refuses, error, times
 
     @property
     def in_transaction(self):
@@ -22,8 +24,9 @@ class Recording:
 
     def step(self, step):
         self.log.append(step.name)
-        if step.name == self.refuses:
-            raise ValueError(step.name)
+        if step.name == self.refuses and self.times:
+            self.times -= 1
+            raise self.error(step.name)
         return [{"name": step.name}]
 
     def commit(self):
@@ -93,3 +96,101 @@ def test_an_error_of_the_database_rolls_back_and_passes():
     with pytest.raises(ValueError, match="two"):
         run(two_steps(), executor, write=True)
     assert executor.log == ["begin write", "one", "two", "rollback"]
+
+
+def twice(do):
+    try:
+        return do()
+    except StoreUnavailable:
+        return do()
+
+
+def one():
+    rows = yield Statement("one")
+    return rows[0]["name"]
+
+
+def following():
+    first = yield from one()
+    rows = yield Batch("two", [{}])
+    assert rows
+    second = yield from follow_up(one, "nothing", "What follows")
+    return first, second
+
+
+def after_a_commit():
+    yield Statement("one")
+    yield COMMIT
+    yield Statement("two")
+
+
+def test_a_follow_up_runs_after_the_commit_in_a_transaction_of_its_own():
+    executor = Recording()
+    assert run(following(), executor, write=True) == ("one", "one")
+    assert executor.log == [
+        "begin write", "one", "two", "commit", "begin write", "one", "commit",
+    ]  # fmt: skip
+
+
+def test_a_follow_up_of_a_read_only_reads():
+    executor = Recording()
+    run(following(), executor, write=False)
+    assert executor.log.count("begin read") == 2
+
+
+class FailsLate(Recording):
+    """An executor that refuses whatever comes after its first commit, some times."""
+
+    def step(self, step):
+        late = "commit" in self.log
+        answer = super().step(step)
+        if late and self.times:
+            self.times -= 1
+            raise self.error(step.name)
+        return answer
+
+
+def test_a_follow_up_that_was_busy_is_tried_again_alone():
+    executor = FailsLate(error=StoreUnavailable)
+    assert run(following(), executor, write=True, patiently=twice) == ("one", "one")
+    assert executor.log == [
+        "begin write", "one", "two", "commit",
+        "begin write", "one", "rollback", "begin write", "one", "commit",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("error", [StoreUnavailable, InvalidValue, ValueError, KeyError])
+def test_a_follow_up_that_fails_for_good_is_logged_and_takes_back_no_answer(error, caplog):
+    executor = FailsLate(error=error, times=2)
+    assert run(following(), executor, write=True, patiently=twice) == ("one", "nothing")
+    assert "What follows could not be written" in caplog.text
+    assert not executor.in_transaction
+
+
+def test_a_process_that_dies_in_a_follow_up_dies():
+    with pytest.raises(KeyboardInterrupt):
+        run(following(), FailsLate(error=KeyboardInterrupt), write=True)
+
+
+def test_a_program_goes_on_after_its_follow_up_in_a_new_transaction():
+    def program():
+        yield from follow_up(one, "nothing", "It")
+        return (yield from one())
+
+    executor = Recording()
+    assert run(program(), executor, write=True) == "one"
+    assert executor.log == ["begin write", "one", "commit", "begin write", "one", "commit"]
+
+
+@pytest.mark.parametrize("error", [StoreUnavailable, InvalidValue])
+def test_a_fault_after_a_commit_never_says_that_nothing_was_committed(error):
+    executor = Recording(refuses="two", error=error)
+    with pytest.raises(AnswerLost, match="part of this was committed"):
+        run(after_a_commit(), executor, write=True)
+    assert executor.log[-1] == "rollback"
+
+
+@pytest.mark.parametrize("error", [StoreUnavailable, InvalidValue])
+def test_a_fault_before_any_commit_is_told_as_it_is(error):
+    with pytest.raises(error):
+        run(after_a_commit(), Recording(refuses="one", error=error), write=True)

@@ -2,13 +2,13 @@
 
 import sqlite3
 from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
 
 import pytest
 
 from tidemill.drivers import sqlite as driver
 from tidemill.drivers.run import run
-from tidemill.drivers.sqlite import Blockage, SqliteExecutor
+from tidemill.drivers.sqlite import SqliteExecutor
+from tidemill.drivers.sqlite_blockage import Blockage
 from tidemill.drivers.sqlite_errors import translated
 from tidemill.errors import (
     ConfigurationError,
@@ -79,7 +79,7 @@ def test_a_lock_that_another_holds_is_unavailable(open_executor, executor):
 
 def test_a_batch_answers_how_many_rows_it_changed(executor):
     rows = [{"name": name, "value": 1} for name in ("version", "min_compatible", "new")]
-    assert executor.step(Batch("set_meta", rows)) == ()
+    assert executor.step(Batch("set_meta", rows)) == ({"count": 3},)
 
 
 def test_rows_are_read_by_name(executor):
@@ -142,27 +142,53 @@ def test_an_old_library_is_refused_with_both_versions(monkeypatch):
         driver.require_version()
 
 
-def test_a_wait_begun_by_one_connection_is_ended_by_the_next():
-    blockage = Blockage()
-    assert blockage.waited_from(10.0) == 10.0
-    blockage.gave_up(10.0)
-    blockage.gave_up(12.0)
-    assert blockage.waited_from(15.0) == 10.0
-    blockage.ended()
-    assert blockage.waited_from(15.0) == 15.0
+def seconds(monkeypatch, *readings):
+    """Have the driver's own clock read these, one after the other."""
+    left = iter(readings)
+    monkeypatch.setattr(driver, "elapsed", lambda: next(left))
 
 
 def test_the_end_of_a_long_wait_is_written_in_the_transaction_that_waited(
     open_executor, executor, monkeypatch
 ):
-    waits = iter([0.0, 5.0])
-    monkeypatch.setattr(driver, "time", SimpleNamespace(monotonic=lambda: next(waits)))
+    seconds(monkeypatch, 0.0, 5.0, 5.0)
     waited = open_executor(blockage=Blockage())
     waited.begin(write=True)
-    (row,) = waited.step(Statement("unwritable_until"))
-    assert CATALOGUE.dialect.instant(row["value"]) == NOON
+    rows = waited.step(Statement("unwritable_until", {"lease": timedelta(0)}))
+    assert CATALOGUE.dialect.instant(rows[0]["value"]) == NOON
     waited.rollback()
     assert list(executor.step(Statement("unwritable_until"))) == []
+
+
+def test_a_long_wait_whose_note_was_rolled_back_is_noted_by_the_next_transaction(
+    open_executor, executor, monkeypatch
+):
+    seconds(monkeypatch, 0.0, 5.0, 5.0, 5.0, 6.0, 6.0)
+    waited = open_executor(blockage=Blockage())
+    waited.begin(write=True)
+    waited.rollback()
+    waited.begin(write=True)
+    waited.commit()
+    assert len(executor.step(Statement("unwritable_until"))) == 1
+    waited.begin(write=True)
+    waited.step(Statement("set_meta", {"name": "unwritable_until", "value": 0}))
+    waited.commit()
+    (row,) = executor.step(Statement("unwritable_until"))
+    assert row["value"] == 0
+
+
+def test_what_a_process_knows_by_itself_counts_where_nobody_noted_anything(
+    open_executor, executor, monkeypatch
+):
+    times = iter([NOON, NOON + timedelta(seconds=30), NOON + timedelta(seconds=90)])
+    mine = open_executor(lambda: next(times), Blockage())
+    seconds(monkeypatch, 0.0, 0.0, 10.0, 70.0)
+    mine.begin(write=True)
+    mine.commit()
+    asked = Statement("unwritable_until", {"lease": timedelta(seconds=60)})
+    assert CATALOGUE.dialect.instant(mine.step(asked)[0]["value"]) == NOON
+    (row,) = mine.step(asked)
+    assert CATALOGUE.dialect.instant(row["value"]) == NOON + timedelta(seconds=90)
 
 
 def test_a_duration_and_an_instant_keep_their_microseconds():

@@ -1,4 +1,4 @@
-"""Real processes on one SQLite file, and waiting for what they do without sleeping."""
+"""Real processes on one SQLite file, and waiting for what they do."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Event
 from typing import IO
 
 import pytest
 from tests.promises.promised import mill
+from tests.waiting import GENEROUS, wait_until
 
 from tidemill.adapters.sqlite import SqliteStore
 from tidemill.store.monitor import CountJobs, GetJob, ListWorkers
@@ -23,18 +22,8 @@ from tidemill.values.ids import JobId
 from tidemill.values.jobs import JobDetails
 
 HERE = Path(__file__).parent
-GENEROUS = 60.0
-BREATH = 0.01  # a waiting test leaves the processor to the processes it waits for
 SHORT = "1s"
 """The lease of a process that is about to lose it. Whoever is to keep its own has a long one."""
-
-
-def wait_until(holds: Callable[[], object]) -> None:
-    """Wait for a condition, for as long as any machine may need."""
-    deadline, breath = time.monotonic() + GENEROUS, Event()
-    while not holds():
-        assert time.monotonic() < deadline, "it never came true"
-        breath.wait(BREATH)
 
 
 @dataclass

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections import Counter
 
+import pytest
 from tests.promises import promised
 
 from tidemill.values.outcomes import Verdict
@@ -90,7 +92,7 @@ def test_a_worker_that_is_told_to_end_lets_its_handlers_finish(site, wait_until)
     job_id = promised.held_job.sync.enqueue("k").id
     wait_until(lambda: site.wrote("start", "k"))
     worker.signal(signal.SIGTERM)
-    worker.wait_for_log("Signalled: no more jobs are claimed")
+    worker.wait_for_log("Ending: nothing more is claimed")
     late = promised.quick.sync.enqueue("late").id
     gate.write_bytes(b"")
     assert worker.ended() == 0
@@ -104,7 +106,7 @@ def test_a_second_signal_hurries_and_costs_the_job_nothing(site, wait_until):
     worker = site.start_worker("--grace", "1h")
     wait_until(lambda: site.wrote("start", "long"))
     worker.signal(signal.SIGTERM)
-    worker.wait_for_log("Signalled: no more jobs are claimed")
+    worker.wait_for_log("Ending: nothing more is claimed")
     assert site.state(job_id) == "running"
     worker.signal(signal.SIGTERM)
     assert worker.ended() == 0
@@ -118,10 +120,25 @@ def test_a_handler_that_ignores_its_cancellation_does_not_keep_the_process(site,
     job_id = promised.stubborn.sync.enqueue().id
     worker = site.start_worker("--grace", "1h")
     wait_until(lambda: site.wrote("start", "stubborn"))
-    for times in range(3):  # the end of the claims, of the grace period, and of patience
+    for says in ("Ending:", "Hurrying:"):  # the claims are over, and so is the grace period
         worker.signal(signal.SIGTERM)
-        worker.wait_for_log("Signalled", times + 1)
+        worker.wait_for_log(says)
+    worker.signal(signal.SIGTERM)  # and patience
     assert worker.ended() == 0
     record = site.job(job_id).record
     assert (record.state, record.failures, record.lapses) == ("ready", 0, 0)
+    assert site.live_workers() == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_child_forked_by_a_handler_leaves_its_worker_as_it_is(site, wait_until):
+    worker = site.start_worker()
+    job_ids = [promised.fork.sync.enqueue(f"k{number}").id for number in range(5)]
+    wait_until(lambda: site.counts() == {"succeeded": 10})
+    worker.signal(signal.SIGTERM)
+    assert worker.ended() == 0
+    for job_id in job_ids:
+        details = site.job(job_id)
+        assert (details.output, details.record.attempt) == (b"0", 1)
+    assert site.bodies("child") == site.bodies("end") == {f"k{number}": 1 for number in range(5)}
     assert site.live_workers() == 0

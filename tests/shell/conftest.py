@@ -1,4 +1,4 @@
-"""Handlers without an app, a store that fails to order, and waiting without sleeping."""
+"""Handlers without an app, and a store that fails to order."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from tests.shell.held_time import Clock, HeldTime
+from tests.waiting import until
 
 from tidemill.context import JobContext
-from tidemill.errors import DecodingError, EncodingError
+from tidemill.errors import DecodingError, EncodingError, StoreUnavailable
 from tidemill.shell.identity import new_id
 from tidemill.shell.settings import WorkerSettings
 from tidemill.shell.worker import Worker
@@ -26,16 +28,6 @@ from tidemill.store.monitor import GetJob, ListWorkers
 from tidemill.values.ids import Attempt, JobId, WorkerId
 from tidemill.values.jobs import Claimed, JobDetails, NewJob
 from tidemill.values.retry import Retry
-
-GENEROUS = 30.0
-BREATH = 0.002  # a waiting test leaves the processor to the threads it waits for
-
-
-async def wait_until(holds: Callable[[], object]) -> None:
-    """Wait for a condition, for as long as any machine may need."""
-    async with asyncio.timeout(GENEROUS):
-        while not holds():  # noqa: ASYNC110 - conditions of the store have no event
-            await asyncio.sleep(BREATH)
 
 
 @dataclass
@@ -98,10 +90,11 @@ class Planned:
 class ScriptedStore:
     """The memory store, failing as a test has planned, and counting heartbeats."""
 
-    inner: MemoryStore = field(default_factory=lambda: MemoryStore(lambda: datetime.now(UTC)))
+    inner: MemoryStore
     planned: list[Planned] = field(default_factory=list)
     performed: list[object] = field(default_factory=list)
     beats: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    cut: list[Callable[[object], bool]] = field(default_factory=list)
     connections: int = 0
     gates: list[tuple[Callable[[object], bool], asyncio.Event]] = field(default_factory=list)
     watchers: int = 0
@@ -113,6 +106,17 @@ class ScriptedStore:
         self, fits: Callable[[object], bool], *errors: BaseException, after: bool = False
     ) -> None:
         self.planned += [Planned(fits, error, after) for error in errors]
+
+    def cut_off(self, fits: Callable[[object], bool]) -> None:
+        """Answer no such operation any more."""
+        self.cut.append(fits)
+
+    def forget_beats(self) -> int:
+        """Forget the beats that were answered, and say how many there were."""
+        count = 0
+        while self.beats.acquire(blocking=False):
+            count += 1
+        return count
 
     def hold(self, fits: Callable[[object], bool]) -> asyncio.Event:
         """Keep such operations of coroutines waiting until the answered event is set."""
@@ -156,6 +160,9 @@ class ScriptedStore:
         """Nothing was opened."""
 
     def _raise_planned(self, operation: object, *, after: bool) -> None:
+        if any(fits(operation) for fits in self.cut):
+            message = "cut off"
+            raise StoreUnavailable(message)
         for planned in self.planned:
             if planned.after is after and planned.fits(operation):
                 self.planned.remove(planned)
@@ -205,7 +212,7 @@ class Books:
         return self.job(job_id)
 
     async def until(self, holds: Callable[[], object]) -> None:
-        await wait_until(holds)
+        await until(holds)
 
 
 @pytest.fixture
@@ -214,8 +221,19 @@ def jobs() -> Jobs:
 
 
 @pytest.fixture
-def store() -> ScriptedStore:
-    return ScriptedStore()
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def time(clock: Clock) -> HeldTime:
+    """Hold the time of the store and the workers of this test."""
+    return HeldTime(clock)
+
+
+@pytest.fixture
+def store(clock: Clock) -> ScriptedStore:
+    return ScriptedStore(MemoryStore(clock.now))
 
 
 @pytest.fixture
@@ -225,7 +243,7 @@ def books(store: ScriptedStore) -> Books:
 
 @pytest.fixture(name="wait_until")
 def wait_until_fixture() -> Callable[..., Awaitable[None]]:
-    return wait_until
+    return until
 
 
 @pytest.fixture
@@ -237,7 +255,7 @@ def threads_of_ours() -> Callable[[], set[str]]:
 
 
 @pytest.fixture
-def make_worker(store: ScriptedStore, jobs: Jobs) -> Callable[..., Worker]:
+def make_worker(store: ScriptedStore, jobs: Jobs, clock: Clock) -> Callable[..., Worker]:
     def make(**settings: object) -> Worker:
         seconds = {
             name: timedelta(seconds=value) if isinstance(value, (int, float)) else value
@@ -245,7 +263,7 @@ def make_worker(store: ScriptedStore, jobs: Jobs) -> Callable[..., Worker]:
             if name != "concurrency"
         }
         slots = {"concurrency": settings["concurrency"]} if "concurrency" in settings else {}
-        return Worker(store, jobs, JobContext, WorkerSettings(**seconds, **slots))
+        return Worker(store, jobs, JobContext, WorkerSettings(**seconds, **slots), clock.monotonic)
 
     return make
 

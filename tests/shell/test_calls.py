@@ -16,7 +16,7 @@ from tidemill.shell.store_time import StoreTime
 from tidemill.values.ids import WorkerId
 
 
-def EVERY(_operation):  # noqa: N802 - a constant that is called
+def every(_operation):
     return True
 
 
@@ -48,7 +48,7 @@ async def test_an_answer_is_handed_on_with_its_instant(calls, exchange):
     ],
 )
 async def test_a_failed_exchange_says_whether_to_ask_again(calls, store, exchange, error, expected):
-    store.fail(EVERY, error)
+    store.fail(every, error)
     event = await calls.exchange(exchange)
     assert isinstance(event, ExchangeFailed)
     assert (event.refused, event.unknown) == expected
@@ -56,7 +56,7 @@ async def test_a_failed_exchange_says_whether_to_ask_again(calls, store, exchang
 
 
 async def test_an_exchange_over_the_delivery_time_out_has_an_unknown_answer(store, exchange):
-    store.hold(EVERY)
+    store.hold(every)
     short = timedelta(milliseconds=20)
     calls = StoreCalls(store, short, short, lambda: 7.0, StoreTime(lambda: 7.0))
     event = await calls.exchange(exchange)
@@ -69,7 +69,7 @@ async def test_an_exchange_over_the_delivery_time_out_has_an_unknown_answer(stor
 async def test_a_call_that_the_store_cancels_by_itself_has_an_unknown_answer(
     calls, store, exchange
 ):
-    store.fail(EVERY, asyncio.CancelledError(), asyncio.CancelledError())
+    store.fail(every, asyncio.CancelledError(), asyncio.CancelledError())
     event = await calls.exchange(exchange)
     assert isinstance(event, ExchangeFailed)
     assert event.unknown
@@ -77,7 +77,7 @@ async def test_a_call_that_the_store_cancels_by_itself_has_an_unknown_answer(
 
 
 async def test_a_call_that_is_cancelled_from_outside_is_cancelled(calls, store, exchange):
-    store.hold(EVERY)
+    store.hold(every)
     running = asyncio.create_task(calls.exchange(exchange))
     await asyncio.sleep(0)
     running.cancel()
@@ -87,5 +87,5 @@ async def test_a_call_that_is_cancelled_from_outside_is_cancelled(calls, store, 
 
 @pytest.mark.parametrize("error", [StoreUnavailable("busy"), AnswerLost("cut"), KeyError("odd")])
 async def test_a_failed_round_of_upkeep_is_no_answer(calls, store, error):
-    store.fail(EVERY, error)
+    store.fail(every, error)
     assert await calls.maintain() == MaintainAnswered(7.0, None)

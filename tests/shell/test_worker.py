@@ -283,7 +283,7 @@ class Death(BaseException):
 
 
 async def test_the_death_of_the_heart_ends_the_worker_loudly(
-    jobs, books, make_worker, nothing_left, caplog
+    jobs, books, make_worker, nothing_left, *, time, caplog
 ):
     store = books.store
     started, told = asyncio.Event(), []
@@ -297,10 +297,11 @@ async def test_the_death_of_the_heart_ends_the_worker_loudly(
             told.append(ctx.cancel_reason)
 
     job_id = books.enqueue("job")
-    worker = make_worker(lease=1)
+    worker = make_worker()
     await worker.start()
     await started.wait()
     store.fail(lambda operation: isinstance(operation, Beat), Death("struck"))
+    await time.until(worker, lambda: not store.planned)
     with pytest.raises(StoreError, match=r"heart of this worker died.*struck"):
         await worker.wait()
     assert told == [CancelReason.LEASE_LOST]

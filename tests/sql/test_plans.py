@@ -1,7 +1,7 @@
 """Each hot statement reads its index, in a table where the wrong plan would hurt."""
 
 import sqlite3
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -10,27 +10,60 @@ from tidemill.sql.codes import STATES
 from tidemill.sql.dialects.sqlite import SqliteDialect
 from tidemill.sql.migrations import migrations
 from tidemill.values.ids import uuid7
+from tidemill.values.states import JobState
 
 CATALOGUE = Catalogue(SqliteDialect())
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+LONG = timedelta(days=365_000)
 IDS = tuple(uuid7(n, n) for n in range(3))
 ID = IDS[0]
 
 
-@pytest.fixture(scope="module", params=["fresh", "analysed"])
+EVEN = dict.fromkeys(JobState, 250)
+CROWDED = {
+    **dict.fromkeys(JobState, 0),
+    JobState.SUCCEEDED: 15_000,
+    JobState.DEAD: 3_000,
+    JobState.READY: 50,
+    JobState.SCHEDULED: 20,
+    JobState.RUNNING: 20,
+}
+"""What has ended or is held outnumbers what is on its way by far."""
+HELD = 2_000
+INSERT = (
+    "INSERT INTO tidemill_jobs (id, wire_name, queue, priority, state, held, due_at, not_after,"
+    " created_at, digest, payload, worker_id, idempotency_key, attempt, cancel_requested)"
+    " VALUES (?, 'w', 'q', 0, ?, ?, 0, ?, 0, x'', x'', ?, ?, ?, ?)"
+)
+
+
+def fill(connection, counts, held):
+    states = [state for state, count in counts.items() for _ in range(count)]
+    rows = [
+        (
+            uuid7(n, n).bytes, STATES.index(state), None, n if n % 3 == 0 else None,
+            uuid7(n % 5, 0).bytes, f"k{n}" if n % 7 == 0 else None,
+            int(state is not JobState.READY and state is not JobState.SCHEDULED),
+            "a" if state is JobState.RUNNING and n % 4 == 0 else None,
+        )
+        for n, state in enumerate(states)
+    ]  # fmt: skip
+    ready = STATES.index(JobState.READY)
+    rows += [(uuid7(10**6 + n, n).bytes, ready, 0, None, None, None, 0, None) for n in range(held)]
+    connection.executemany(INSERT, rows)
+    connection.execute("ANALYZE")
+
+
+@pytest.fixture(scope="module", params=["fresh", "analysed", "crowded"])
 def connection(request):
     connection = sqlite3.connect(":memory:", isolation_level=None)
     for step in migrations("sqlite"):
         for name in step.statements:
             connection.execute(CATALOGUE.bind(name, {})[0])
     if request.param == "analysed":
-        insert = (
-            "INSERT INTO tidemill_jobs (id, wire_name, queue, priority, state, due_at, created_at,"
-            " digest, payload, worker_id) VALUES (?, 'w', 'q', 0, ?, 0, 0, x'', x'', x'')"
-        )
-        rows = [(uuid7(n, n).bytes, n % len(STATES)) for n in range(2000)]
-        connection.executemany(insert, rows)
-        connection.execute("ANALYZE")
+        fill(connection, EVEN, 0)
+    if request.param == "crowded":
+        fill(connection, CROWDED, HELD)
     yield connection
     connection.close()
 
@@ -45,7 +78,16 @@ HOT = [
     ("activate_due", {"queue": "q", "now": NOW, "limit": 9},
      "tidemill_jobs_scheduled (queue=? AND due_at<?)"),
     ("running_jobs", {"worker": ID}, "tidemill_jobs_running (worker_id=?)"),
-    ("lapsed_jobs", {"now": NOW, "limit": 9}, "tidemill_jobs_running"),
+    ("lapsed_jobs", {"now": NOW, "limit": 9, "writable_for": LONG}, "tidemill_jobs_running"),
+    ("cancel_requests", {"worker": ID}, "tidemill_jobs_cancels (worker_id=?)"),
+    ("every_held_job", {"limit": 9}, "tidemill_jobs_held"),
+    ("end_attempt", {"id": ID, "state": 4, "worker": None, "due_at": 0, "cause": None,
+     "finished_at": 0, "failed": 0, "lapsed": 0, "output": None, "holder": ID, "attempt": 1},
+     "id=?"),
+    ("count_ready", {}, "tidemill_jobs_ready"),
+    ("count_scheduled", {}, "tidemill_jobs_scheduled"),
+    ("count_running", {}, "tidemill_jobs_running"),
+    ("count_held", {}, "tidemill_jobs_held"),
     ("expired_jobs", {"now": NOW, "limit": 9},
      "tidemill_jobs_expiry (not_after>? AND not_after<?)"),
     ("held_jobs", {"names": ("a", "b"), "limit": 9}, "tidemill_jobs_held (wire_name=?)"),
@@ -75,7 +117,10 @@ def test_a_hot_statement_reads_its_index(connection, name, parameters, index):
     assert not any(line.startswith("SCAN tidemill_jobs") and "INDEX" not in line for line in plan)
 
 
-@pytest.mark.parametrize("name", ["ready_jobs", "activate_due", "expired_jobs", "newest_jobs"])
+SORTED = ["ready_jobs", "activate_due", "expired_jobs", "newest_jobs", "every_held_job"]
+
+
+@pytest.mark.parametrize("name", SORTED)
 def test_an_order_is_read_from_the_index_and_never_sorted(connection, name):
     parameters = {hot[0]: hot[1] for hot in HOT}[name]
     sql, values = CATALOGUE.bind(name, parameters, lambda: NOW)
@@ -96,7 +141,10 @@ def test_a_plain_job_has_one_index_entry_beside_its_primary_key(connection):
         matching = 0
         for text in partial:
             condition = text.partition(" WHERE ")[2]
-            row = "SELECT NULL AS held, NULL AS not_after, NULL AS idempotency_key, 0 AS attempt"
+            row = (
+                "SELECT NULL AS held, NULL AS not_after, NULL AS idempotency_key, 0 AS attempt,"
+                " NULL AS cancel_requested"
+            )
             asked = f"SELECT count(*) FROM ({row}, {state[word]} AS state) WHERE {condition}"
             matching += connection.execute(asked).fetchone()[0]
         assert matching == (0 if word == "succeeded" else 1), word

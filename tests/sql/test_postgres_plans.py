@@ -34,12 +34,15 @@ FILL = """
 """  # noqa: E501 - one value a line reads better
 
 END = {
-    "id": ID, "state": JobState.DEAD, "worker": None, "due_at": NOW, "cause": None,
-    "finished_at": NOW, "failed": 0, "lapsed": 0, "output": None,
+    "id": ID, "holder": ID, "attempt": 1, "state": JobState.DEAD, "worker": None,
+    "due_at": NOW, "cause": None, "finished_at": NOW, "failed": 0, "lapsed": 0, "output": None,
 }  # fmt: skip
 
 HOT = [
-    ("opening", {"worker": ID, "queues": '["q"]'}, {"jobs_ready", "jobs_scheduled"}),
+    ("opening", {"worker": ID, "queues": '["q"]'},
+     {"jobs_ready", "jobs_scheduled", "jobs_cancels"}),
+    ("cancel_requests", {"worker": ID}, {"jobs_cancels"}),
+    ("every_held_job", {"limit": 500}, {"jobs_held"}),
     ("upkeep", {}, {"jobs_running", "jobs_expiry", "jobs_held"}),
     ("next_due", {"queue": "q"}, {"jobs_scheduled"}),
     ("activate_due", {"queue": "q", "now": NOW, "limit": 100}, {"jobs_scheduled", "jobs_pkey"}),
@@ -112,8 +115,8 @@ def test_a_hot_statement_reads_its_indexes_and_never_the_whole_table(
     used = {node["Index Name"] for node in plan if "Index Name" in node}
     assert indexes <= used, used
     scanned = {node.get("Relation Name") for node in plan if node["Node Type"] == "Seq Scan"} - {
-        "workers"
-    }
+        "workers", "queues"
+    }  # fmt: skip
     assert not scanned, f"{name} scans {scanned}"
 
 

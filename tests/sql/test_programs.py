@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tidemill.core.admission import content_digest
+from tidemill.core.digest import content_digest
 from tidemill.errors import BoundExceeded, JobIdConflict, StoreUnavailable
 from tidemill.sql.dialects.sqlite import SqliteDialect
-from tidemill.sql.program import COMMIT, Batch, Statement
+from tidemill.sql.program import Batch, FollowUp, Statement
 from tidemill.sql.programs.env import Env
 from tidemill.sql.programs.registry import (
     GLANCES,
@@ -39,7 +39,7 @@ LIVE = [{
     "now": DIALECT.encode(NOW), "lease_expires_at": DIALECT.encode(NOW + LEASE), "lapsed_at": None,
     "deregistered_at": None,
 }]  # fmt: skip
-OPENING = [{**LIVE[0], "next_due": None, "ready": 0}]
+OPENING = [{**LIVE[0], "next_due": None, "ready": 0, "paused": 0, "cancels": 0}]
 CALM = {
     "now": DIALECT.encode(NOW), "lapsed_jobs": 0, "lapsed_workers": 0, "expired": 0, "held": 0,
 }  # fmt: skip
@@ -52,16 +52,23 @@ def drive(program, answers):
         while True:
             step = program.send(rows)
             steps.append(step)
-            name = getattr(step, "name", "commit")
-            rows = answers.get(name, [])
-            if isinstance(rows, Iterator):
-                rows = next(rows)
+            rows = _rows(step, answers, steps)
     except StopIteration as stop:
         return steps, stop.value
 
 
+def _rows(step, answers, steps):
+    if isinstance(step, FollowUp):
+        inner, value = drive(step.make(), answers)
+        steps += inner
+        return [{"value": value}]
+    counted = [{"count": len(step.rows)}] if isinstance(step, Batch) else []
+    rows = answers.get(getattr(step, "name", "commit"), counted)
+    return next(rows) if isinstance(rows, Iterator) else rows
+
+
 def names(steps):
-    return ["COMMIT" if step is COMMIT else step.name for step in steps]
+    return ["FOLLOW-UP" if isinstance(step, FollowUp) else step.name for step in steps]
 
 
 def ready_row(n, **more):
@@ -136,21 +143,22 @@ def plain_reports(count):
 def test_a_batch_of_plain_successes_costs_one_statement():
     reports = plain_reports(300)
     answers = {
-        "worker_lease": LIVE,
+        "opening": OPENING,
         "finish_plain": [{"id": report.job_id.bytes} for report in reports],
     }  # fmt: skip
     steps, answer = drive(program_for(Exchange(worker=WORKER, outcomes=reports), ENV), answers)
-    assert names(steps) == ["worker_lease", "finish_plain"]
+    assert names(steps) == ["opening", "finish_plain"]
     assert {each.answer for each in answer.reported} == {Answer.APPLIED}
 
 
 def test_what_the_fast_statement_missed_is_judged_from_its_row():
     reports = plain_reports(2)
     answers = {
-        "worker_lease": LIVE, "finish_plain": [{"id": reports[0].job_id.bytes}],
+        "opening": OPENING, "worker_lease": LIVE, "finish_plain": [{"id": reports[0].job_id.bytes}],
     }  # fmt: skip
     steps, answer = drive(program_for(Exchange(worker=WORKER, outcomes=reports), ENV), answers)
-    assert names(steps)[1:] == ["finish_plain", "reported_jobs", "stored_jobs", "worker_lease"]
+    asked = ["opening", "finish_plain", "reported_jobs", "stored_jobs", "worker_lease"]
+    assert names(steps) == asked
     assert [each.answer for each in answer.reported] == [Answer.APPLIED, Answer.GONE]
 
 
@@ -160,9 +168,12 @@ def test_stale_records_follow_in_a_transaction_of_their_own():
         **ready_row(0), "id": report.job_id.bytes, "state": 3, "worker_id": uuid7(8, 8).bytes,
         "attempt": 2, "failures": 0, "failures_base": 0, "cancel_requested": None, "started_at": 0,
     }  # fmt: skip
-    answers = {"worker_lease": LIVE, "reported_jobs": [row]}
+    cancels = [{**OPENING[0], "cancels": 1}]
+    answers = {"opening": cancels, "worker_lease": LIVE, "reported_jobs": [row]}
     steps, answer = drive(program_for(Exchange(worker=WORKER, outcomes=(report,)), ENV), answers)
-    assert names(steps)[-4:] == ["recorded_verdict", "COMMIT", "insert_attempt", "prune_attempts"]
+    assert names(steps)[-5:] == [
+        "recorded_verdict", "cancel_requests", "FOLLOW-UP", "insert_attempt", "prune_attempts",
+    ]  # fmt: skip
     assert answer.reported[0].holder.attempt == 2
 
 
@@ -201,23 +212,107 @@ def test_a_dead_lease_claims_nothing_and_renews_nothing():
     assert (names(steps)[-1], reply.live) == ("note_lapse", False)
 
 
-def test_upkeep_is_three_transactions():
+def test_upkeep_is_three_transactions_and_two_of_them_follow_the_first():
     steps, _ = drive(program_for(Maintain(lease=LEASE), ENV), {"clock": NOW_ROW})
-    assert names(steps).count("COMMIT") == 2
+    assert names(steps).count("FOLLOW-UP") == 2
     assert names(steps).count("clock") == 3
+    assert names(steps).index("lapsed_jobs") < names(steps).index("FOLLOW-UP")
 
 
-@pytest.mark.parametrize("ago", [timedelta(0), LEASE - timedelta(microseconds=1)])
-def test_no_lapse_is_declared_within_a_lease_of_a_blockage(ago):
+@pytest.mark.parametrize("ago", [timedelta(0), LEASE, LEASE * 2])
+def test_a_sweep_asks_for_leases_no_longer_than_the_time_since_a_blockage(ago):
     answers = {"clock": NOW_ROW, "unwritable_until": [{"value": DIALECT.encode(NOW - ago)}]}
     steps, _ = drive(program_for(Maintain(lease=LEASE), ENV), answers)
-    assert "lapsed_jobs" not in names(steps)
+    asked = {step.name: step.params for step in steps if isinstance(step, Statement)}
+    assert asked["lapsed_jobs"]["writable_for"] == ago
+    assert asked["lapsed_workers"]["writable_for"] == ago
+    assert asked["unwritable_until"]["lease"] == LEASE
 
 
-def test_a_lapse_is_declared_a_lease_after_a_blockage():
-    answers = {"clock": NOW_ROW, "unwritable_until": [{"value": DIALECT.encode(NOW - LEASE)}]}
-    steps, _ = drive(program_for(Maintain(lease=LEASE), ENV), answers)
-    assert "lapsed_jobs" in names(steps)
+def test_where_nothing_was_ever_blocked_every_lease_is_asked_for():
+    steps, _ = drive(program_for(Maintain(lease=LEASE), ENV), {"clock": NOW_ROW})
+    (asked,) = [step for step in steps if getattr(step, "name", "") == "lapsed_jobs"]
+    assert asked.params["writable_for"] > timedelta(days=36_525)
+
+
+def running_row(n, **more):
+    return {
+        "id": uuid7(n, n).bytes, "state": 3, "worker_id": uuid7(8, 8).bytes, "attempt": 1,
+        "retry": None, "failures": 0, "failures_base": 0, "lapses": 0, "lapses_base": 0,
+        "cancel_requested": None, "started_at": 0, "due_at": 0, **more,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"worker_id": b"short"}, {"state": 99}, {"worker_id": None}, {"lapses": "many"}, {"id": 7}],
+    ids=["short worker", "state", "no worker", "lapses", "id"],
+)
+def test_a_row_that_cannot_be_read_does_not_keep_the_sweep_from_the_others(wrong, caplog):
+    rows = [running_row(1), running_row(2, **wrong), running_row(3)]
+    steps, answer = drive(
+        program_for(Maintain(lease=LEASE), ENV), {"clock": NOW_ROW, "lapsed_jobs": rows}
+    )
+    assert [lapsed.job_id for lapsed in answer.lapsed] == [uuid7(1, 1), uuid7(3, 3)]
+    (ended,) = [step for step in steps if getattr(step, "name", "") == "end_attempt"]
+    assert [row["id"] for row in ended.rows] == [uuid7(1, 1), uuid7(3, 3)]
+    assert "cannot read running job" in caplog.text
+
+
+def test_what_a_worker_wrote_that_no_longer_reads_stands_for_no_name():
+    answers = {
+        "upkeep": [CALM | {"held": 1}],
+        "known_names": [{"wire_names": "{"}, {"wire_names": '["t"]'}],
+    }
+    steps, answer = drive(glance_for(Maintain(lease=LEASE), ENV), answers)
+    assert answer is not None
+    assert [step.params["names"] for step in steps if step.name == "known_held"] == [("t",)]
+
+
+def test_an_attempt_that_moved_on_after_it_was_read_is_not_ended():
+    answers = {
+        "clock": NOW_ROW, "lapsed_jobs": [running_row(1), running_row(2)],
+        "end_attempt": [{"count": 1}],
+    }  # fmt: skip
+    with pytest.raises(StoreUnavailable, match="Of 2 attempts judged, 1 had moved on"):
+        drive(program_for(Maintain(lease=LEASE), ENV), answers)
+
+
+def test_the_end_of_an_attempt_names_its_holder_and_its_number():
+    rows = [running_row(1, attempt=7)]
+    steps, _ = drive(
+        program_for(Maintain(lease=LEASE), ENV), {"clock": NOW_ROW, "lapsed_jobs": rows}
+    )
+    (ended,) = [step for step in steps if getattr(step, "name", "") == "end_attempt"]
+    assert [(row["holder"], row["attempt"]) for row in ended.rows] == [(uuid7(8, 8), 7)]
+
+
+def test_nothing_is_asked_of_a_queue_that_is_paused():
+    request = ClaimRequest(shares=(Share("a", 2), Share("b", 2)), limit=4, wire_names=None)
+    answers = {
+        "opening": [{**OPENING[0], "paused": 1, "next_due": DIALECT.encode(NOW)}],
+        "paused_queues_of": [{"name": "a"}], "next_due": [{"due_at": None}],
+    }  # fmt: skip
+    steps, _ = drive(program_for(Exchange(worker=WORKER, claim=request), ENV), answers)
+    asked = {step.params["queue"] for step in steps if "queue" in step.params}
+    assert asked == {"b"}
+
+
+def test_cancel_requests_are_read_only_where_there_are_some():
+    request = ClaimRequest(shares=(Share("q", 2),), limit=2, wire_names=None)
+    answers = {"opening": [{**OPENING[0], "cancels": 1}]}
+    for program in (program_for, glance_for):
+        steps, _ = drive(program(Exchange(worker=WORKER, claim=request), ENV), answers)
+        assert "cancel_requests" in names(steps)
+
+
+def test_a_claim_reads_no_more_rows_than_it_may_set_aside():
+    request = ClaimRequest(shares=(Share("q", 5_000),), limit=5_000, wire_names=frozenset())
+    answers = {
+        "opening": OPENING, "ready_jobs": [ready_row(n) for n in range(600)],
+    }  # fmt: skip
+    steps, _ = drive(program_for(Exchange(worker=WORKER, claim=request), ENV), answers)
+    assert [step.params["limit"] for step in steps if step.name == "ready_jobs"] == [1_000]
 
 
 def test_glances_only_read():
@@ -256,7 +351,7 @@ def test_a_job_held_under_a_name_that_nobody_knows_is_no_upkeep():
 def test_a_job_that_is_there_and_cannot_be_locked_is_busy():
     reports = plain_reports(2)
     there = {"id": reports[1].job_id.bytes, "state": 3, "digest": b""}
-    answers = {"worker_lease": LIVE, "stored_jobs": [there]}
+    answers = {"opening": OPENING, "worker_lease": LIVE, "stored_jobs": [there]}
     _, answer = drive(program_for(Exchange(worker=WORKER, outcomes=reports), ENV), answers)
     assert [each.answer for each in answer.reported] == [Answer.GONE, Answer.BUSY]
 
@@ -267,10 +362,11 @@ def test_the_lease_is_read_again_once_the_rows_are_locked():
         **ready_row(0), "id": report.job_id.bytes, "state": 3, "worker_id": WORKER.bytes,
         "attempt": 1, "failures": 0, "failures_base": 0, "cancel_requested": None, "started_at": 0,
     }  # fmt: skip
-    leases = iter([LIVE, [{**LIVE[0], "lease_expires_at": DIALECT.encode(NOW)}]])
+    expired = [{**LIVE[0], "lease_expires_at": DIALECT.encode(NOW)}]
     program = program_for(Exchange(worker=WORKER, outcomes=(report,)), ENV)
-    steps, answer = drive(program, {"worker_lease": leases, "reported_jobs": [row]})
-    assert names(steps).count("worker_lease") == 2
+    answers = {"opening": OPENING, "worker_lease": expired, "reported_jobs": [row]}
+    steps, answer = drive(program, answers)
+    assert names(steps).index("worker_lease") > names(steps).index("reported_jobs")
     assert answer.reported[0].answer is Answer.STALE
 
 
@@ -328,5 +424,5 @@ def test_a_large_request_is_inserted_in_chunks_of_one_transaction():
     steps, answers = drive(program_for(Enqueue(jobs), ENV), {"clock": NOW_ROW})
     batches = [step for step in steps if isinstance(step, Batch)]
     assert [len(batch.rows) for batch in batches] == [1000, 1000, 501]
-    assert COMMIT not in steps
+    assert all(isinstance(step, Statement | Batch) for step in steps)
     assert [each.job_id for each in answers] == [job.id for job in jobs]

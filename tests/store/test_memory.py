@@ -37,7 +37,7 @@ from tidemill.store.memory import claim as claims
 from tidemill.store.memory import exchange as exchanges
 from tidemill.store.memory.tables import Tables
 from tidemill.store.monitor import CountJobs
-from tidemill.store.operators import Requeue
+from tidemill.store.operators import PauseQueue, Requeue
 from tidemill.values import causes
 from tidemill.values.outcomes import Verdict
 from tidemill.values.retry import Retry
@@ -67,7 +67,7 @@ def picture(tables: Tables) -> object:
     ]
     places = [{group: index.ids(group) for group in index.groups()} for index in indexes]
     attempts = {job_id: tables.attempts(job_id) for job_id in tables.jobs}
-    rows = dict(tables.jobs), dict(tables.workers), dict(tables.actions), list(tables.audit)
+    rows = dict(tables.jobs), dict(tables.workers), dict(tables.audit), dict(tables.paused)
     return rows, attempts, places
 
 
@@ -80,10 +80,10 @@ def rebuilt(tables: Tables) -> Tables:
             fresh.save_attempts(row.record.id, tables.attempts(row.record.id))
         for worker in tables.workers.values():
             fresh.save_worker(worker)
-        for action, answered in tables.actions.items():
+        for action, answered in tables.audit.items():
             fresh.save_action(action, answered)
-        for row in tables.audit:
-            fresh.append_audit(row)
+        for queue, paused in tables.paused.items():
+            fresh.save_paused(queue, paused=paused)
     return fresh
 
 
@@ -171,20 +171,36 @@ def test_a_bulk_action_that_breaks_leaves_neither_changes_nor_audit(
     assert {result.state for result in store.perform_sync(operation)} == {JobState.READY}
 
 
-def test_every_action_is_audited_with_its_actor_id_and_effect(
+def test_every_action_is_audited_once_with_its_actor_its_kind_and_its_answer(
     store: MemoryStore, clock: VirtualClock
 ) -> None:
     job_id, unknown = dead_job(store), fresh_job_id()
     action = fresh_action()
     operation = Requeue(job_ids=(job_id, unknown), actor="ada", action=action)
-    for _ in range(2):
-        store.perform_sync(operation)
-    assert [
-        (row.action, row.actor, row.job_id, row.effect, row.at) for row in store._tables.audit
-    ] == [
-        (action, "ada", job_id, "done", clock()),
-        (action, "ada", unknown, "not-found", clock()),
-    ]
+    first = store.perform_sync(operation)
+    clock.advance(SECOND)
+    store.perform_sync(operation)
+    (row,) = store._tables.audit.values()
+    assert (row.kind, row.actor, row.at) == ("requeue", "ada", clock() - SECOND)
+    assert row.results == first
+
+
+def test_a_pause_that_breaks_leaves_neither_the_pause_nor_its_audit(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = picture(store._tables)
+    pause = PauseQueue(queue="mail", paused=True, actor=MILLER, action=fresh_action())
+
+    def broken(*_: object) -> None:
+        message = "the roof fell in"
+        raise RuntimeError(message)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Tables, "save_action", broken)
+        with pytest.raises(RuntimeError, match="roof"):
+            store.perform_sync(pause)
+    assert picture(store._tables) == before
+    assert store.perform_sync(pause).paused
 
 
 def test_a_poisonous_row_found_at_a_claim_is_buried_and_never_run(
@@ -298,7 +314,7 @@ def test_an_operation_that_nobody_performs_is_an_error(store: MemoryStore) -> No
 def test_it_is_for_this_process_alone(store: MemoryStore) -> None:
     capabilities = store.capabilities
     assert (capabilities.name, capabilities.hints) == ("memory", True)
-    assert (capabilities.shared, capabilities.persistent) == (False, False)
+    assert not capabilities.persistent
 
 
 def test_an_operation_has_one_instant_however_the_clock_runs() -> None:

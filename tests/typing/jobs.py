@@ -6,7 +6,17 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import assert_type
 
-from tidemill import BoundJob, JobContext, JobGroup, JobHandle, JobRef, Retry, Tidemill
+from tidemill import (
+    BoundJob,
+    Effect,
+    JobContext,
+    JobGroup,
+    JobHandle,
+    JobRef,
+    JobState,
+    Retry,
+    Tidemill,
+)
 
 mill = Tidemill()
 group = JobGroup("orders.")
@@ -19,7 +29,7 @@ class Receipt:
     amount: int
 
 
-@mill.job("payments.capture", queue="payments", retry=Retry.fixed(timedelta(seconds=1)))
+@mill.job("payments.capture", queue="payments", retry=Retry.fixed("1s", retry_on=(OSError,)))
 async def capture(context: JobContext, payment_id: str, *, amount: int = 1) -> Receipt:
     """A coroutine that takes the context."""
     return Receipt(amount)
@@ -65,6 +75,13 @@ async def options() -> None:
     )
     assert_type(await later.enqueue("p-1", amount=3), JobRef[Receipt])
     assert_type(await later(_context(), "p-1"), Receipt)
+
+
+async def looking(ref: JobRef[Receipt]) -> None:
+    """A job and a line of a list answer alike."""
+    assert_type((await mill.jobs.get(ref)).state, JobState)
+    assert_type((await mill.jobs.list()).jobs[0].state, JobState)
+    assert_type((await mill.jobs.cancel(ref, actor="ada")).effect, Effect)
 
 
 async def many() -> None:

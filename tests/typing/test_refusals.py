@@ -19,7 +19,7 @@ SAMPLE = '''\
 
 from datetime import timedelta
 
-from tidemill import JobContext, JobHandle, JobRef, Tidemill
+from tidemill import JobContext, JobHandle, JobRef, Retry, Tidemill
 
 mill = Tidemill()
 
@@ -79,6 +79,10 @@ async def options() -> None:
 
 
 mill.job("named", retry=3)  # refused
+mill.job("named", retry=Retry.exponential(first="5s", cap=timedelta(hours=2), retry_on=(OSError,)))
+mill.job("named", retry=Retry.exponential(first=5))  # refused
+mill.job("named", retry=Retry.immediate(retries=3))  # refused
+mill.job("named", retry=Retry.never(max_attempts=3))  # refused
 mill.job("named", extra="maybe")  # refused
 mill.job("named", executor="process")  # refused
 wrong: JobHandle[[int], int] = capture  # refused

@@ -54,7 +54,7 @@ class ConnectionThread(Generic[C]):
         self._thread.start()
 
     def submit(self, do: Callable[[C], T], answer: Future[T] | None = None) -> Future[T]:
-        """Have `do` called with the connection; the future is never cancelled."""
+        """Have `do` called with the connection; not at all if the future is cancelled before."""
         future: Future[T] = Future() if answer is None else answer
         self._errands.put(Errand(do, future))
         return future
@@ -92,6 +92,8 @@ def _serve(
 
 
 def _run(errand: Errand[C], connection: C | None, connect: Callable[[], C]) -> C | None:
+    if not errand.answer.set_running_or_notify_cancel():
+        return connection  # whoever asked has given up: it must not happen behind their back
     try:
         if connection is None:
             connection = connect()
@@ -109,5 +111,5 @@ def _refuse_rest(errands: SimpleQueue[Errand[C] | None]) -> None:
             errand = errands.get_nowait()
         except Empty:
             return
-        if errand is not None:
+        if errand is not None and errand.answer.set_running_or_notify_cancel():
             errand.answer.set_exception(StoreError("The store was closed."))

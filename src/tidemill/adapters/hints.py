@@ -11,7 +11,7 @@ from tidemill.store.contract import Operation
 from tidemill.store.enqueue import Enqueue
 from tidemill.store.exchange import Exchange
 from tidemill.store.lease import Maintain, Register
-from tidemill.store.operators import Requeue, Rerun, RunNow
+from tidemill.store.operators import Cancel, PauseQueue, Requeue, Rerun, RunNow
 from tidemill.values.operators import Effect
 from tidemill.values.states import JobState
 
@@ -60,8 +60,8 @@ class Hints:
                 _log.exception("A wake-up hint was not taken.")
 
 
-def made_work(operation: Operation[Any], answer: Any) -> bool:
-    """Whether an operation left a job that somebody may want to run, now or later."""
+def is_news(operation: Operation[Any], answer: Any) -> bool:
+    """Whether an operation left a job to run, now or later, or asked a running one to cancel."""
     match operation:
         case Enqueue():
             return any(not (each.deduplicated or each.repeated) for each in answer)
@@ -71,8 +71,12 @@ def made_work(operation: Operation[Any], answer: Any) -> bool:
             return bool(answer.unheld or answer.lapsed)
         case Requeue() | RunNow():
             return any(each.effect is Effect.DONE for each in answer)
+        case Cancel():
+            return any(each.effect is Effect.REQUESTED for each in answer)
         case Rerun():
             return answer.effect is Effect.DONE
+        case PauseQueue(paused=paused):
+            return not paused and answer.effect is Effect.DONE
         case Register():
             return True
         case _:

@@ -9,12 +9,11 @@ from threading import Lock
 from typing import TypeVar
 from weakref import WeakKeyDictionary
 
-from tidemill.adapters.patience import pauses
+from tidemill.adapters.patience import patiently_async
 from tidemill.adapters.postgres_site import Announcement, Site, answer_may_be_lost
 from tidemill.adapters.postgres_sync import prepare
 from tidemill.drivers.asyncpg import AsyncpgExecutor
 from tidemill.drivers.run import look_async, run_async
-from tidemill.errors import StoreUnavailable
 from tidemill.sql.programs.registry import glance_for, program_for, quick_for, writes
 from tidemill.store.contract import Operation
 from tidemill.store.exchange import Exchange
@@ -112,12 +111,8 @@ class AsyncChannels:
         if (calm := self._site.calm.answer(operation)) is not None:
             return calm
         announcement = Announcement(self._site, operation)
-        for pause in pauses():
-            try:
-                return announcement.committed(await self._once(pool, operation, announcement))
-            except StoreUnavailable:
-                await asyncio.sleep(pause)
-        return announcement.committed(await self._once(pool, operation, announcement))
+        done = await patiently_async(lambda: self._once(pool, operation, announcement))
+        return announcement.committed(done)
 
     def close(self) -> None:
         """Close every loop's connections, on its own thread where it still runs."""
@@ -152,7 +147,13 @@ class AsyncChannels:
                 site.calm.found_nothing(operation)
                 return seen
             program = program_for(operation, site.env)
-            return await run_async(program, executor, write=True, closing=announcement.closing)
+            return await run_async(
+                program,
+                executor,
+                write=True,
+                patiently=patiently_async,
+                closing=announcement.closing,
+            )
 
     def _prepare(self) -> None:
         executor = self._site.open_sync()

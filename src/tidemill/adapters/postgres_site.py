@@ -11,7 +11,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar, cast
 import asyncpg
 import psycopg
 
-from tidemill.adapters.hints import Hints, made_work
+from tidemill.adapters.hints import Hints, is_news
 from tidemill.adapters.postgres_notify import Notifier
 from tidemill.adapters.postgres_url import PostgresUrl, Prepared
 from tidemill.drivers import asyncpg as asyncpg_driver
@@ -189,14 +189,14 @@ class Announcement(Generic[R]):
     def closing(self, answer: R) -> Sequence[Statement]:
         """What is said in the operation's own last transaction."""
         notifier = self._site.notifier
-        if made_work(self._operation, answer) and notifier.first():
+        if is_news(self._operation, answer) and notifier.first():
             self._notified = True
             return (Statement("notify", {"channel": notifier.channel}),)
         return ()
 
     def committed(self, answer: R) -> R:
         """Tell whoever has not been told; hands the answer on."""
-        if made_work(self._operation, answer):
+        if is_news(self._operation, answer):
             self._site.hints.give()
             if not self._notified:
                 self._site.notifier.later()

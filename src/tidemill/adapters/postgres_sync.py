@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager
 from threading import BoundedSemaphore, Lock
 from typing import Final, TypeVar
 
-from tidemill.adapters.patience import pauses
+from tidemill.adapters.patience import patiently
 from tidemill.adapters.postgres_site import Announcement, Site, answer_may_be_lost
 from tidemill.drivers.psycopg import PsycopgExecutor
 from tidemill.drivers.run import look, run
@@ -40,12 +39,7 @@ class PostgresChannel:
         if (calm := self._site.calm.answer(operation)) is not None:
             return calm
         announcement = Announcement(self._site, operation)
-        for pause in pauses():
-            try:
-                return announcement.committed(self._once(operation, announcement))
-            except StoreUnavailable:
-                time.sleep(pause)
-        return announcement.committed(self._once(operation, announcement))
+        return announcement.committed(patiently(lambda: self._once(operation, announcement)))
 
     def _once(self, operation: Operation[R], announcement: Announcement[R]) -> R:
         site = self._site
@@ -65,7 +59,8 @@ class PostgresChannel:
                 site.calm.found_nothing(operation)
                 return seen
             program = program_for(operation, site.env)
-            return run(program, executor, write=True, closing=announcement.closing)
+            closing = announcement.closing
+            return run(program, executor, write=True, patiently=patiently, closing=closing)
 
 
 class SyncPool:

@@ -14,7 +14,14 @@ from typing import Final, Self, TypeVar
 from tidemill.adapters.connection_thread import ConnectionThread
 from tidemill.adapters.hints import Wake
 from tidemill.adapters.sqlite_channel import POLL_SECONDS, Site, SqliteChannel
-from tidemill.adapters.sqlite_files import Settings, Synchronous, checked_path, path_of
+from tidemill.adapters.sqlite_files import (
+    BUSY_TIMEOUT,
+    NORMAL,
+    Settings,
+    Synchronous,
+    checked_path,
+    settings_of,
+)
 from tidemill.adapters.waiting import outcome_of
 from tidemill.drivers.sqlite import require_version
 from tidemill.errors import StoreError
@@ -27,9 +34,8 @@ from tidemill.values.bounds import DEFAULT_BOUNDS, Bounds
 
 R = TypeVar("R")
 
-BUSY_TIMEOUT: Final = timedelta(seconds=5)
 _STOP_SECONDS: Final = 30.0
-_CAPABILITIES: Final = Capabilities(name="SQLite", hints=True, shared=True, persistent=True)
+_CAPABILITIES: Final = Capabilities(name="SQLite", hints=True, persistent=True)
 
 
 def utc_now() -> datetime:
@@ -46,7 +52,8 @@ class SqliteStore:
         bounds: the largest of everything.
         synchronous: NORMAL (default) keeps the database whole in a power cut but may lose the last
             commits; FULL loses none.
-        busy_timeout: how long one try waits for another writer; there are two.
+        busy_timeout: how long one try waits for another writer (default 2 s); there are two, and
+            both together must stay well below the delivery time-out of a worker.
         auto_migrate: bring the schema up to date at first use (default); else `migrate` has to.
 
     Raises:
@@ -60,7 +67,7 @@ class SqliteStore:
         *,
         clock: Clock = utc_now,
         bounds: Bounds = DEFAULT_BOUNDS,
-        synchronous: Synchronous = "NORMAL",
+        synchronous: Synchronous = NORMAL,
         busy_timeout: timedelta = BUSY_TIMEOUT,
         auto_migrate: bool = True,
     ) -> None:
@@ -76,8 +83,21 @@ class SqliteStore:
 
     @classmethod
     def from_url(cls, url: str, *, clock: Clock = utc_now, bounds: Bounds = DEFAULT_BOUNDS) -> Self:
-        """The store of `sqlite:///relative.db` or `sqlite:////absolute.db`."""
-        return cls(path_of(url), clock=clock, bounds=bounds)
+        """The store of `sqlite:///relative.db` or `sqlite:////absolute.db`.
+
+        `?synchronous=FULL` and `?busy_timeout=5s` set what the arguments of the same names do.
+
+        Raises:
+            ConfigurationError: it names no usable file, or says something unknown about it.
+        """
+        named = settings_of(url)
+        return cls(
+            named.path,
+            clock=clock,
+            bounds=bounds,
+            synchronous=named.synchronous,
+            busy_timeout=named.busy_timeout,
+        )
 
     @property
     def capabilities(self) -> Capabilities:
@@ -91,7 +111,12 @@ class SqliteStore:
         return await outcome_of(self._submit(operation))
 
     def perform_sync(self, operation: Operation[R]) -> R:
-        return self._submit(operation).result()
+        work = self._submit(operation)
+        try:
+            return work.result()
+        except BaseException:
+            work.cancel()  # of no effect but where the wait itself was interrupted
+            raise
 
     def dedicated(self) -> AbstractContextManager[SyncChannel]:
         return self._dedicated()
@@ -129,6 +154,7 @@ class SqliteStore:
         self._lock = Lock()
         self._threads = None
         self._site.hints.forget()
+        self._site.blockage.forget()
 
     def _submit(self, operation: Operation[R]) -> Future[R]:
         threads = self._open()

@@ -10,10 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from tidemill.adapters.hints import Hints, made_work
+from tidemill.adapters.hints import Hints, is_news
 from tidemill.adapters.sqlite_files import Settings, connect
 from tidemill.drivers.run import run
-from tidemill.drivers.sqlite import Blockage, SqliteExecutor
+from tidemill.drivers.sqlite import SqliteExecutor
+from tidemill.drivers.sqlite_blockage import Blockage
 from tidemill.errors import SchemaError, StoreError, StoreUnavailable
 from tidemill.sql.catalogue import Catalogue
 from tidemill.sql.migrations import Migration, migrate, missing
@@ -25,7 +26,7 @@ from tidemill.store.contract import Clock, Operation
 R = TypeVar("R")
 
 BUSY_TRIES: Final = 2
-"""How often an operation waits the whole busy time-out for the write lock."""
+"""How often a transaction waits the whole busy time-out for the write lock."""
 _LONGEST_PAUSE = 0.05
 POLL_SECONDS: Final = 0.04
 """How often the file is asked whether another process wrote, while somebody watches."""
@@ -102,8 +103,8 @@ class SqliteChannel:
 
     def write(self, operation: Operation[R]) -> R:
         program = self._program(operation)
-        answer = patiently(lambda: run(program(), self._executor, write=True))
-        if made_work(operation, answer):
+        answer = patiently(lambda: run(program(), self._executor, write=True, patiently=patiently))
+        if is_news(operation, answer):
             self._site.hints.give()
         return answer
 
@@ -154,7 +155,8 @@ def patiently(do: Callable[[], R]) -> R:
     """Try again, after a short random pause, when the database is busy.
 
     Raises:
-        StoreUnavailable: it still was, with the last try.
+        StoreUnavailable: it still was, with the last try. Only that is tried again, so `do` raises
+            it where it has left no trace.
     """
     for _ in range(BUSY_TRIES - 1):
         try:

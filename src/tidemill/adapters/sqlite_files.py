@@ -9,13 +9,19 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Final, Literal
-from urllib.parse import unquote
+from urllib.parse import parse_qsl, unquote
 
 from tidemill.drivers.sqlite_errors import translated
 from tidemill.errors import ConfigurationError, StoreError
+from tidemill.values.durations import duration
 
 Synchronous = Literal["NORMAL", "FULL"]
+NORMAL: Final = "NORMAL"
+FULL: Final = "FULL"
+BUSY_TIMEOUT: Final = timedelta(seconds=2)
 SCHEME: Final = "sqlite:///"
+PARAMETERS: Final = ("synchronous", "busy_timeout")
+"""What a URL may say about how its file is used."""
 
 _MOUNTS: Final = Path("/proc/mounts")
 _NETWORK: Final = frozenset({
@@ -41,18 +47,58 @@ class Settings:
 
 
 def path_of(url: str) -> Path:
-    """The file of `sqlite:///relative.db` or `sqlite:////absolute.db`.
+    """The file of `sqlite:///relative.db` or `sqlite:////absolute.db`, whatever else it says.
 
     Raises:
-        ConfigurationError: another scheme, no file, or options.
+        ConfigurationError: another scheme, or no file.
     """
-    if not url.startswith(SCHEME) or "?" in url or "#" in url:
+    if not url.startswith(SCHEME) or "#" in url:
         message = (
-            f"{url!r} is no SQLite store: write sqlite:///relative.db or sqlite:////absolute.db, "
-            "without options."
+            f"{url!r} is no SQLite store: write sqlite:///relative.db or sqlite:////absolute.db."
         )
         raise ConfigurationError(message)
-    return checked_path(unquote(url.removeprefix(SCHEME)))
+    return checked_path(unquote(url.removeprefix(SCHEME).partition("?")[0]))
+
+
+def settings_of(url: str) -> Settings:
+    """The file that a URL names, and how it is to be used.
+
+    Raises:
+        ConfigurationError: another scheme, no file, an unknown parameter or one given twice, or a
+            value that it cannot have.
+    """
+    path = path_of(url)
+    said: dict[str, str] = {}
+    for name, value in parse_qsl(url.partition("?")[2], keep_blank_values=True):
+        if name not in PARAMETERS or name in said:
+            fault = "is given twice" if name in said else "is not known"
+            message = (
+                f"The parameter {name!r} of {url!r} {fault}; known are {', '.join(PARAMETERS)}."
+            )
+            raise ConfigurationError(message)
+        said[name] = value
+    return Settings(
+        path, _synchronous(said.get("synchronous")), _busy_timeout(said.get("busy_timeout"))
+    )
+
+
+def _synchronous(said: str | None) -> Synchronous:
+    match said and said.upper():
+        case None | "NORMAL":
+            return NORMAL
+        case "FULL":
+            return FULL
+        case _:
+            message = f"synchronous={said!r} cannot work: it is NORMAL (default) or FULL."
+            raise ConfigurationError(message)
+
+
+def _busy_timeout(said: str | None) -> timedelta:
+    wait = BUSY_TIMEOUT if said is None else duration(said, "busy_timeout")
+    if wait <= timedelta(0):
+        message = f"busy_timeout={said!r} cannot work: it must be longer than nothing."
+        raise ConfigurationError(message)
+    return wait
 
 
 def checked_path(path: str | os.PathLike[str]) -> Path:

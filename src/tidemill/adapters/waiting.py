@@ -12,8 +12,8 @@ T = TypeVar("T")
 async def outcome_of(work: Future[T]) -> T:
     """Wait for a thread's future.
 
-    When the waiting coroutine is cancelled the work goes on untouched: a write that is under way
-    cannot be half stopped.
+    When the waiting coroutine is cancelled, work that has not begun is cancelled with it. Work that
+    is under way goes on untouched: a write cannot be half stopped.
     """
     loop = asyncio.get_running_loop()
     waiter: asyncio.Future[None] = loop.create_future()
@@ -30,5 +30,9 @@ async def outcome_of(work: Future[T]) -> T:
                 return
 
     work.add_done_callback(tell)
-    await waiter
+    try:
+        await waiter
+    except asyncio.CancelledError:
+        work.cancel()
+        raise
     return work.result()

@@ -54,12 +54,12 @@ def details(job: JobDetails) -> dict[str, Any]:
     }
 
 
-def result(effect: ActionResult) -> dict[str, Any]:
+def action_result(result: ActionResult) -> dict[str, Any]:
     return {
-        "job_id": effect.job_id,
-        "effect": effect.effect,
-        "state": effect.state,
-        "other": effect.other,
+        "job_id": result.job_id,
+        "effect": result.effect,
+        "state": result.state,
+        "other": result.other,
     }
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidemill.cli.output import instant, pretty, printable
+from tidemill.cli.output import instant, pretty, print_table, printable, short_instant
 from tidemill.values.jobs import AttemptRecord, Holder, JobDetails, JobRecord
 from tidemill.values.states import JobState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from datetime import datetime
 
     from rich.console import Console
+    from rich.table import Table
     from rich.text import Text
 
 _STYLES = {
@@ -24,32 +26,57 @@ _STYLES = {
     JobState.DEAD: "red",
     JobState.QUARANTINED: "red",
 }
-_WIDE = 104
+_WIDE = 140
 _INDENT = "  "
 
 
 def show_list(out: Console, jobs: Iterable[JobRecord]) -> None:
-    """Print a table of jobs; on a narrow terminal it leaves the instants out, never ids."""
+    """Print a table of jobs; a narrow terminal gets what tells one job from another."""
+    print_table(out, _wide(jobs) if out.width >= _WIDE else _narrow(jobs))
+
+
+def _wide(jobs: Iterable[JobRecord]) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    wide = out.width >= _WIDE
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("ID", no_wrap=True, min_width=36)
-    table.add_column("STATE", no_wrap=True, min_width=11)
-    table.add_column("TRY", justify="right", no_wrap=True)
+    table.add_column("ID", no_wrap=True)
+    table.add_column("STATE", no_wrap=True)
+    table.add_column("ATTEMPT", justify="right", no_wrap=True)
     table.add_column("QUEUE", overflow="fold")
     table.add_column("WIRE NAME", overflow="fold")
-    if wide:
-        table.add_column("DUE", no_wrap=True)
-        table.add_column("FINISHED", no_wrap=True)
+    table.add_column("DUE", no_wrap=True)
+    table.add_column("FINISHED", no_wrap=True)
     for job in jobs:
         cells = [Text(str(job.id)), state_text(job.state), Text(str(job.attempt))]
         cells += [Text(printable(job.queue)), Text(printable(job.wire_name))]
-        if wide:
-            cells += [Text(instant(job.due_at)), Text(instant(job.finished_at))]
-        table.add_row(*cells)
-    out.print(table)
+        table.add_row(*cells, Text(instant(job.due_at)), Text(instant(job.finished_at)))
+    return table
+
+
+def _narrow(jobs: Iterable[JobRecord]) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    table.add_column("ID", no_wrap=True)
+    table.add_column("STATE", no_wrap=True)
+    table.add_column("WHEN (UTC)", no_wrap=True)
+    table.add_column("WIRE NAME", overflow="fold")
+    for job in jobs:
+        when = Text(short_instant(_when(job)))
+        name = Text(printable(job.wire_name))
+        table.add_row(Text(str(job.id)), state_text(job.state), when, name)
+    return table
+
+
+def _when(job: JobRecord) -> datetime:
+    """The instant that says most about a job in its state."""
+    if job.state.terminal:
+        return job.finished_at or job.due_at
+    if job.state is JobState.RUNNING:
+        return job.started_at or job.due_at
+    return job.due_at
 
 
 def state_text(state: JobState) -> Text:
@@ -92,7 +119,7 @@ def _facts(job: JobDetails) -> Iterator[tuple[str, str]]:
         "attempts",
         (
             f"{it.attempt} started, {it.failures} failed, {it.lapses} lapsed; "
-            f"at most {it.retry.max_attempts} tries"
+            f"at most {it.retry.max_attempts} attempts"
         ),
     )
     if it.worker is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from uuid import UUID
 
 import click
@@ -9,6 +10,7 @@ import click
 from tidemill.cli import exits
 from tidemill.cli.job_actions import cancel, requeue, rerun, run_now
 from tidemill.cli.output import console, json_option, print_json
+from tidemill.cli.parameters import to_states
 from tidemill.cli.source import opened, store_options
 from tidemill.values.monitor import JobPage
 from tidemill.values.states import JobState
@@ -25,21 +27,22 @@ def jobs() -> None:
     "--state",
     "states",
     multiple=True,
-    type=click.Choice([state.value for state in JobState]),
-    metavar="STATE",
-    help=f"Only jobs in this state: {', '.join(JobState)}. May be given more than once.",
+    type=to_states,
+    metavar="STATES",
+    help=f"Only jobs in these states, with commas between: {', '.join(JobState)}.",
 )
 @click.option("--queue", metavar="NAME", help="Only jobs of this queue.")
 @click.option(
     "--wire-name", metavar="NAME", help="Only jobs of this wire name, such as orders.capture."
 )
 @click.option(
+    "-n",
     "--limit",
     type=click.IntRange(min=1),
     default=50,
     show_default=True,
     metavar="N",
-    help="The most jobs to show; the store's page size, 200, is the most in any case.",
+    help="The most jobs to show; a store shows no more than its page size, 200, at once.",
 )
 @click.option("--cursor", help="Continue after an earlier page, with the cursor it ended with.")
 @json_option
@@ -47,7 +50,7 @@ def list_jobs(
     *,
     store_url: str | None,
     app_name: str | None,
-    states: tuple[str, ...],
+    states: tuple[tuple[JobState, ...], ...],
     queue: str | None,
     wire_name: str | None,
     limit: int,
@@ -56,12 +59,22 @@ def list_jobs(
 ) -> None:
     """List jobs, newest first.
 
-    TRY is the number of attempts started so far. With --json: {"jobs": [...], "next_cursor": ...},
-    where next_cursor is null on the last page.
+    Instants are UTC. A terminal of less than 140 columns shows one of them, by the state: when the
+    job ended, was started, or else when it is due. ATTEMPT is the number of the latest attempt.
+    With --json: {"jobs": [...], "next_cursor": ...}, where next_cursor is null on the last page.
     """
     with opened(store_url, app_name) as app:
         page = app.jobs.sync.list(
-            states=states, queue=queue, wire_name=wire_name, cursor=cursor, limit=limit
+            states=chain.from_iterable(states),
+            queue=queue,
+            wire_name=wire_name,
+            cursor=cursor,
+            limit=limit,
+        )
+        most = app.store.bounds.page_size
+    if limit > most and page.next_cursor is not None:
+        click.echo(
+            f"This is one page of {most:,}, the most that the store shows at once.", err=True
         )
     if as_json:
         from tidemill.cli import job_json

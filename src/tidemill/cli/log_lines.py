@@ -16,10 +16,13 @@ _ADDED = frozenset({"message", "asctime"})
 
 
 def write_log(level: str, *, as_json: bool) -> None:
-    """Send every record of at least `level` to stderr."""
+    """Send every record of at least `level` to stderr; debugging is for Tidemill's own."""
     lines = logging.StreamHandler(sys.stderr)
     lines.setFormatter(JsonLines() if as_json else TextLines())
-    logging.basicConfig(level=level.upper(), handlers=[lines], force=True)
+    wanted = logging.getLevelNamesMapping()[level.upper()]
+    # asyncio and drivers debug with every turn of the loop: our own lines would drown in theirs.
+    logging.basicConfig(level=max(wanted, logging.INFO), handlers=[lines], force=True)
+    logging.getLogger("tidemill").setLevel(wanted)
 
 
 class TextLines(logging.Formatter):

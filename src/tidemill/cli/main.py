@@ -10,6 +10,7 @@ from tidemill.cli import exits
 from tidemill.cli.demo.command import demo
 from tidemill.cli.jobs import jobs
 from tidemill.cli.migrate import migrate
+from tidemill.cli.queues import queues
 from tidemill.cli.worker import worker
 from tidemill.errors import TidemillError
 
@@ -56,11 +57,12 @@ def cli(*, debug: bool) -> None:
     """Durable background jobs in the database your application already runs.
 
     Commands that read or change jobs need to know the store: name it with --store, name the
-    application with --app, or set TIDEMILL_STORE. "tidemill demo" needs neither.
+    application with --app, or set TIDEMILL_STORE. "tidemill demo" needs neither, but an
+    environment with at least 5,000 packaged files, or --files N.
     """
 
 
-for _command in (worker, migrate, jobs, demo):
+for _command in (worker, migrate, jobs, queues, demo):
     cli.add_command(_command)
 
 

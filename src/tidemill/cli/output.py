@@ -17,6 +17,7 @@ import msgspec
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 _PIPED_WIDTH = 10_000
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
@@ -33,6 +34,17 @@ def console(*, width: int | None = None) -> Console:
     return Console(file=sys.stdout, width=width, highlight=False, emoji=False, markup=False)
 
 
+def print_table(out: Console, table: Table) -> None:
+    """Print a table; off a terminal, without the spaces that fill its last column."""
+    if out.is_terminal:
+        out.print(table)
+        return
+    with out.capture() as printed:
+        out.print(table)
+    for line in printed.get().splitlines():
+        print(line.rstrip(), file=out.file)
+
+
 def print_json(value: Any) -> None:
     """Print one JSON value, indented. Instants are ISO 8601 in UTC, ids are strings."""
     click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
@@ -43,6 +55,11 @@ def instant(at: datetime | None) -> str:
     if at is None:
         return "-"
     return at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def short_instant(at: datetime) -> str:
+    """The same where there is little room: month, day and minute."""
+    return at.astimezone(UTC).strftime("%m-%d %H:%M")
 
 
 def printable(text: str) -> str:

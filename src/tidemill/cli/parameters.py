@@ -8,6 +8,7 @@ import click
 
 from tidemill.errors import ConfigurationError
 from tidemill.values.durations import duration
+from tidemill.values.states import JobState
 
 Queues = tuple[str, ...] | dict[str, int]
 """Names in strict order, or names with weights."""
@@ -44,3 +45,15 @@ def to_queues(value: str | Queues) -> Queues:
     if not all(weight.isascii() and weight.isdecimal() and int(weight) for weight in weights):
         raise click.BadParameter(f"{value!r} has a weight that is not a whole number from 1.")
     return dict(zip(names, map(int, weights), strict=True))
+
+
+def to_states(value: str | tuple[JobState, ...]) -> tuple[JobState, ...]:
+    """`dead` or `dead,quarantined`."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return tuple(JobState(name.strip()) for name in value.split(","))
+    except ValueError as error:
+        raise click.BadParameter(
+            f"{value!r} names a state that does not exist; there are {', '.join(JobState)}."
+        ) from error

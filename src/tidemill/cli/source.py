@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import sysconfig
 import traceback
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -50,8 +52,8 @@ def opened(
     """An app on the store that the options and the environment name, closed at the end.
 
     Options go before the environment, and of two options or two variables the URL goes first.
-    Unless `make`, a database file that is not there is refused: a mistyped path would otherwise
-    become an empty database, and its list of jobs an empty one.
+    Unless `make`, nothing is made: a file that is not there, or that is no database of Tidemill's,
+    is refused. A mistyped path would otherwise become an empty database, its list an empty one.
     """
     url = store_url or ("" if app_name else os.environ.get(STORE_VARIABLE, ""))
     name = "" if url else app_name or os.environ.get(APP_VARIABLE, "")
@@ -60,11 +62,11 @@ def opened(
             "No store is named. "
             f"Give --store URL or --app MODULE:ATTRIBUTE, or set {STORE_VARIABLE}."
         )
-    if url and not make:
-        _refuse_missing(url)
     app = load_app(name) if name else _app_of_url(url)
     try:
-        yield kept(app)
+        kept(app)
+        with nullcontext() if make else _as_it_is(app, f"--app {name}" if name else None):
+            yield app
     finally:
         app.close()
 
@@ -93,7 +95,7 @@ def load_app(name: str) -> Tidemill:
         raise ConfigurationError(
             f"{name!r} names no application; write MODULE:ATTRIBUTE, such as orders:mill."
         )
-    module = load_module(module_name)
+    module = load_module(module_name, f":{path}")
     found: Any = module
     for part in path.split("."):
         found = getattr(found, part, None)
@@ -102,13 +104,14 @@ def load_app(name: str) -> Tidemill:
     return found
 
 
-def load_module(name: str) -> ModuleType:
-    """Import a module, the current directory first.
+def load_module(name: str, rest: str = "") -> ModuleType:
+    """Import a module, the current directory first; `rest` is what was written behind its name.
 
     Raises:
         ConfigurationError: it is not there, or it fails while it is imported.
     """
-    here = os.getcwd()  # noqa: PTH109 - sys.path holds text
+    _refuse_path(name, rest)
+    here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
     try:
@@ -119,14 +122,74 @@ def load_module(name: str) -> ModuleType:
         raise ConfigurationError(_import_fault(name, error)) from error
 
 
-def _refuse_missing(url: str) -> None:
+def refuse_missing(url: str, options: str | None = None) -> None:
+    """Refuse the URL of a database file that is not there.
+
+    Raises:
+        SchemaError: it is not; the message says how `tidemill migrate`, with `options`, makes it.
+    """
     from tidemill.adapters.sqlite_files import SCHEME, path_of
 
-    if url.startswith(SCHEME) and not (path := path_of(url)).exists():
+    if url.startswith(SCHEME) and not (path := path_of(url).absolute()).exists():
         raise SchemaError(
             f"There is no database {path}. Check the path, or make it with "
-            f"`tidemill migrate --store {url}`."
+            f"`tidemill migrate {options or f'--store {url}'}`."
         )
+
+
+@contextmanager
+def _as_it_is(app: Tidemill, options: str | None) -> Generator[None]:
+    """Give the app a store that never makes or changes a schema, where its URL allows it."""
+    from tidemill.adapters.sqlite import SqliteStore
+    from tidemill.adapters.sqlite_files import SCHEME, settings_of
+
+    url = app.url
+    if url is None or not url.startswith(SCHEME):
+        yield
+        return
+    refuse_missing(url, options)
+    settings = settings_of(url)
+    _refuse_foreign(settings.path.absolute(), options or f"--store {url}")
+    store = SqliteStore(
+        settings.path,
+        bounds=app.bounds,
+        synchronous=settings.synchronous,
+        busy_timeout=settings.busy_timeout,
+        auto_migrate=False,
+    )
+    with closing(store):
+        app.configure(store)
+        try:
+            yield
+        finally:
+            app.configure(url)
+
+
+def _refuse_foreign(path: Path, options: str) -> None:
+    """Refuse a database without our tables. It is opened for reading only, so it stays as it is."""
+    import sqlite3
+
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as db:
+            ours = db.execute("SELECT 1 FROM sqlite_master WHERE name = 'tidemill_meta'").fetchone()
+    except sqlite3.Error:
+        return  # whatever is wrong with the file, the store says it better
+    if ours is None:
+        raise SchemaError(
+            f"{path}: this database has no Tidemill tables. Check the path, or run "
+            f"`tidemill migrate {options}` to make them."
+        )
+
+
+def _refuse_path(name: str, rest: str) -> None:
+    if not (name.startswith(".") or name.endswith(".py") or "/" in name or "\\" in name):
+        return
+    parts = name.removesuffix(".py").replace("\\", "/").replace("/", ".").split(".")
+    module = ".".join(part for part in parts if part)
+    raise ConfigurationError(
+        f"{name}{rest} names a file, and a module is asked for, as `import` takes it: "
+        f"did you mean {module}{rest}?"
+    )
 
 
 def _app_of_url(url: str) -> Tidemill:
@@ -150,15 +213,31 @@ def _no_app(module: ModuleType, path: str, found: object) -> str:
 def _import_fault(name: str, error: Exception) -> str:
     if isinstance(error, ModuleNotFoundError) and error.name and _is_part(error.name, name):
         return (
-            f"There is no module {error.name!r} to import from {os.getcwd()} "  # noqa: PTH109 - shown as text
+            f"There is no module {error.name!r} to import from {Path.cwd()} "
             "or the installed packages. Run the command where the module lies, or install it."
         )
-    frames = traceback.extract_tb(error.__traceback__)
-    where = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
+    text, filename, line = str(error), *_place(error)
+    if isinstance(error, SyntaxError):
+        text = error.msg
+    where = f" ({filename}, line {line})" if filename else ""
     return (
-        f"Importing {name} failed: {type(error).__name__}: {error}{where}. "
+        f"Importing {name} failed: {type(error).__name__}: {text}{where}. "
         "tidemill --debug shows the traceback."
     )
+
+
+def _place(error: Exception) -> tuple[str, int | None]:
+    """The file and line of the user's code that an import failed in; no file if there is none."""
+    if isinstance(error, SyntaxError):
+        return error.filename or "", error.lineno
+    machinery = (sysconfig.get_path("stdlib"), str(Path(__file__).parent), "<frozen ")
+    frames = [
+        (frame.filename, frame.lineno)
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith(machinery)
+    ]
+    own = [frame for frame in frames if "site-packages" not in frame[0]]
+    return (own or frames or [("", None)])[-1]
 
 
 def _is_part(missing: str, name: str) -> bool:

@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
 
 from tidemill.cli import exits
 from tidemill.cli.parameters import to_duration, to_queues
-from tidemill.cli.source import kept, load_app, load_module, store_option
+from tidemill.cli.source import kept, load_app, load_module, refuse_missing
+from tidemill.config import STORE_VARIABLE
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _duration(name: str, default: str, says: str) -> Callable[[F], F]:
+    """An option for a duration with its unit."""
+    return click.option(
+        name, type=to_duration, default=default, show_default=True, metavar="DURATION", help=says
+    )
 
 
 @click.command(epilog=exits.HELP)
 @click.argument("app_name", metavar="MODULE:ATTRIBUTE")
-@store_option
+@click.option(
+    "--store",
+    "store_url",
+    metavar="URL",
+    help="Use this store instead of the application's own; a database file has to be there. "
+    f"{STORE_VARIABLE} counts only if the application names no store.",
+)
 @click.option(
     "--queues",
     type=to_queues,
@@ -30,21 +47,24 @@ from tidemill.cli.source import kept, load_app, load_module, store_option
     metavar="N",
     help="The most attempts that run at once.",
 )
-@click.option(
-    "--lease",
-    type=to_duration,
-    default="60s",
-    show_default=True,
-    metavar="DURATION",
-    help="How long the jobs of a worker that vanished stay with it. Beats go out every third.",
+@_duration(
+    "--lease", "60s", "How long the jobs of a worker that vanished stay with it; at least 1s."
 )
-@click.option(
-    "--grace",
-    type=to_duration,
-    default="30s",
-    show_default=True,
-    metavar="DURATION",
-    help="How long a shutdown lets handlers finish before it cancels them.",
+@_duration("--poll-interval", "1s", "The longest wait between polls of an idle worker.")
+@_duration(
+    "--maintenance-interval", "1s", "How long after one round of upkeep the next one starts."
+)
+@_duration("--grace", "30s", "How long a shutdown lets handlers finish before it cancels them.")
+@_duration(
+    "--patience", "5s", "How long a cancelled handler may take before its job is given back."
+)
+@_duration(
+    "--delivery-timeout", "10s", "How long a call to the store may take before it is given up."
+)
+@_duration(
+    "--stall-limit",
+    "5m",
+    "An event loop that has not turned for so long is left to lapse; at least the lease.",
 )
 @click.option(
     "--import",
@@ -59,13 +79,19 @@ from tidemill.cli.source import kept, load_app, load_module, store_option
     help="Claim jobs of unknown wire names and quarantine them; otherwise they are left to workers "
     "that know them.",
 )
+@click.option(
+    "--keep-tracebacks/--no-tracebacks",
+    default=True,
+    show_default=True,
+    help="Store the traceback of a failed attempt, or only its error.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Write the log as one JSON object per line.")
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
     default="info",
     show_default=True,
-    help="The least important log lines to write.",
+    help="The least important log lines to write. With debug, other libraries still begin at info.",
 )
 def worker(
     *,
@@ -79,7 +105,9 @@ def worker(
     """Run the jobs of an application, until told to stop.
 
     MODULE:ATTRIBUTE names the application, such as orders:mill; modules in the current directory
-    can be imported. The store is the application's own, unless --store names another.
+    can be imported. The store is the application's own, unless --store names another: that one
+    is not made if it is missing, since nobody would enqueue into a mistyped file.
+    "tidemill migrate" makes it.
 
     SIGTERM or SIGINT (Ctrl-C): no more jobs are claimed, running handlers may finish within the
     grace period, and are then cancelled and their jobs given back at no cost. A second signal ends
@@ -94,6 +122,7 @@ def worker(
         load_module(module)
     if store_url is not None:
         app.configure(store_url)
+        refuse_missing(store_url)
     try:
         run_process(kept(app).worker(**settings))
     finally:

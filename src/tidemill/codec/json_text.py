@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Never, NoReturn, cast
 
 import msgspec
@@ -87,10 +87,10 @@ def _unusable(kind: Any, where: str, reason: str) -> DeclarationError:
 def _unsupported(kind: Any) -> type[Any] | None:
     """The first class in `kind` that msgspec leaves to the hooks and the hooks do not know."""
     # Only worker starts and first enqueues come here, so the import is not paid by others.
-    import msgspec.inspect as inspection  # noqa: PLC0415
+    import msgspec.inspect as inspection  # noqa: PLC0415 - as said above
 
     seen: set[int] = set()
-    pending: list[Any] = [inspection.type_info(kind)]
+    pending: list[object] = [inspection.type_info(kind)]
     while pending:
         part = pending.pop()
         if id(part) in seen:
@@ -104,13 +104,10 @@ def _unsupported(kind: Any) -> type[Any] | None:
     return None
 
 
-def _parts(part: Any) -> Iterable[Any]:
+def _parts(part: msgspec.Struct) -> Iterable[object]:
     for name in part.__struct_fields__:
-        value = getattr(part, name)
-        if isinstance(value, tuple):
-            yield from value  # pyright: ignore[reportUnknownVariableType] - a field may hold anything
-        else:
-            yield value
+        value: object = getattr(part, name)
+        yield from cast("Iterable[object]", value) if isinstance(value, tuple) else (value,)
 
 
 def _canonical(value: object) -> bytes:
@@ -130,14 +127,14 @@ def _non_finite(value: object) -> str | None:
     return _search(_builtins(value), "$")
 
 
-def _search(value: Any, path: str) -> str | None:
+def _search(value: object, path: str) -> str | None:
     if isinstance(value, float):
         return None if math.isfinite(value) else f"{value} at {path}"
     if isinstance(value, dict):
-        pairs = cast("dict[Any, Any]", value)  # type: ignore[redundant-cast]  # pyright sees Unknown
+        pairs = cast("Mapping[object, object]", value)
         return _first(_search(inner, f"{path}.{key}") for key, inner in pairs.items())
     if isinstance(value, (list, tuple, set, frozenset)):
-        members = cast("Iterable[Any]", value)
+        members = cast("Iterable[object]", value)
         return _first(_search(inner, f"{path}[{i}]") for i, inner in enumerate(members))
     return None
 

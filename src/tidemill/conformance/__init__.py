@@ -17,6 +17,10 @@ To run it on your own store you need pytest and two files. In `conftest.py`::
             return store
         return open_store
 
+    @pytest.fixture
+    def own_clock_store_factory(tmp_path):
+        return lambda: MyStore(tmp_path / "own.db")     # on whatever clock users would have
+
 and in `test_conformance.py`, a line for each of `TOPICS`::
 
     from tidemill.conformance.fence import *
@@ -27,8 +31,8 @@ The factory answers an opened, migrated and empty store each time it is called. 
 `params` to run several stores side by side; their names then stand in the test ids, and the run
 ends with a line per store.
 
-Facts about one store at a time and one caller at a time are all that is here: they run on virtual
-time, without sleeping, and in any order.
+Facts about one store at a time and one caller at a time are all that is here: they run without
+sleeping and in any order, on virtual time, and where a database has a clock of its own on that.
 """
 
 from __future__ import annotations
@@ -45,6 +49,8 @@ TOPICS = (
     "lease",
     "monitor",
     "operators",
+    "own_clock",
+    "pause",
     "reports",
     "retries",
     "states",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from tidemill.conformance.endstates import ENDED
@@ -16,11 +18,16 @@ from tidemill.conformance.scenes import (
     claim,
     claim_one,
     details,
+    enqueue,
     enqueue_one,
+    exchange,
     fresh_job_id,
     lapse,
+    new_job,
+    outcome,
     register,
     report,
+    request,
     requeue,
     start,
 )
@@ -71,6 +78,52 @@ def test_a_running_job_is_asked_to_cancel_and_its_worker_hears_of_it(store: Stor
     assert beat(store, job.worker).running == (
         RunningPair(job.id, job.attempt, cancel_requested="ada"),
     )
+
+
+def test_every_exchange_tells_its_worker_which_attempts_are_to_be_cancelled(
+    store: Store, clock: VirtualClock
+) -> None:
+    """G2: one that claims, one that reports, one with nothing to do, and one that came too late."""
+    worker = register(store)
+    kept, asked = start(store, worker), start(store, worker)
+    other = start(store, register(store))
+    assert exchange(store, worker).cancels == ()
+    cancel(store, asked.id, other.id, actor="ada")
+    pair = RunningPair(asked.id, asked.attempt, cancel_requested="ada")
+    assert exchange(store, worker).cancels == (pair,)
+    assert exchange(store, worker, claim=request()).cancels == (pair,)
+    waiting = enqueue_one(store)
+    answered = exchange(store, worker, outcome(kept, Verdict.SUCCEEDED), claim=request())
+    assert [job.id for job in answered.claimed] == [waiting]
+    assert answered.cancels == (pair,)
+    clock.advance(LEASE)
+    assert exchange(store, worker).cancels == (pair,)
+
+
+def test_an_attempt_that_ended_is_not_to_be_cancelled_any_more(store: Store) -> None:
+    """G2."""
+    worker = register(store)
+    job = start(store, worker, retry=AT_ONCE)
+    cancel(store, job.id)
+    assert exchange(store, worker, outcome(job, Verdict.CANCELLED)).cancels == ()
+    requeue(store, job.id)
+    claim_one(store, worker)
+    assert exchange(store, worker).cancels == ()
+
+
+def test_thousands_of_jobs_can_be_cancelled_at_once(store: Store) -> None:
+    """G1, G4, L1: each is answered in its place."""
+    worker = register(store)
+    waiting = [new_job() for _ in range(2_100)]
+    enqueue(store, *waiting)
+    running = [job.id for job in claim(store, worker, 40)]
+    unknown = [fresh_job_id() for _ in range(20)]
+    asked = [*unknown, *(job.id for job in waiting)]
+    results = cancel(store, *asked)
+    assert [result.job_id for result in results] == asked
+    effects = Counter(result.effect for result in results)
+    assert effects == {Effect.NOT_FOUND: 20, Effect.REQUESTED: 40, Effect.DONE: 2_060}
+    assert {pair.job_id for pair in exchange(store, worker).cancels} == set(running)
 
 
 def test_asking_twice_is_fine_and_the_first_actor_stays(store: Store) -> None:

@@ -13,11 +13,14 @@ from tidemill.conformance.endstates import cancelled_job
 from tidemill.conformance.scenes import (
     LEASE,
     SECOND,
+    cancel,
     enqueue_one,
     new_job,
+    pause,
     register,
     report,
     requeue,
+    resume,
     run_now,
     start,
     state_of,
@@ -95,38 +98,83 @@ def _requeued(store: Store) -> Callable[[], object]:
     return lambda: requeue(store, job_id)
 
 
-READYING: dict[str, Callable[[Store], Callable[[], object]]] = {
+def _asked_to_cancel(store: Store) -> Callable[[], object]:
+    job = start(store, register(store))
+    return lambda: cancel(store, job.id)
+
+
+def _resumed(store: Store) -> Callable[[], object]:
+    enqueue_one(store)
+    pause(store)
+    return lambda: resume(store)
+
+
+NEWS: dict[str, Callable[[Store], Callable[[], object]]] = {
     "enqueue": _enqueued,
     "enqueue for later": _scheduled,
     "release": _released,
     "run now": _run_now,
     "requeue": _requeued,
+    "a cancel request": _asked_to_cancel,
+    "resume": _resumed,
 }
 
 
-@pytest.mark.parametrize("way", READYING)
-def test_a_store_with_hints_wakes_its_watchers_when_there_is_work(store: Store, way: str) -> None:
-    """M1: a hint lowers latency, and a store without the capability never gives one."""
-    act = READYING[way](store)
-    woken = Event()
-    stop = store.watch(woken.set)
-    act()
-    if store.capabilities.hints:
-        assert woken.wait(HINT_SECONDS)
-    stop()
-    woken.clear()
+class Watcher:
+    """Counts the hints it is given."""
+
+    def __init__(self, store: Store) -> None:
+        """Watch from now on."""
+        self.hints = 0
+        self.woken = Event()
+        self._given = store.capabilities.hints
+        self.stop = store.watch(self._wake)
+
+    def _wake(self) -> None:
+        self.hints += 1
+        self.woken.set()
+
+    def wait(self) -> None:
+        """Return when a hint has come, if the store gives any."""
+        assert not self._given or self.woken.wait(HINT_SECONDS)
+
+
+def next_hint(store: Store) -> Watcher:
+    """Do what gives a hint, and return when it has come: every one before it has come too."""
+    fence = Watcher(store)
     enqueue_one(store)
-    assert not woken.is_set()
+    fence.wait()
+    fence.stop()
+    return fence
+
+
+@pytest.mark.parametrize("way", NEWS)
+def test_a_store_with_hints_wakes_its_watchers_when_there_is_news(store: Store, way: str) -> None:
+    """M1, G2: a hint lowers latency, and a store without the capability never gives one."""
+    act = NEWS[way](store)
+    watcher = Watcher(store)
+    act()
+    watcher.wait()
+    watcher.stop()
+    assert store.capabilities.hints or not watcher.hints
+
+
+def test_who_stopped_watching_is_given_no_hint(store: Store) -> None:
+    """M1."""
+    watcher = Watcher(store)
+    watcher.stop()
+    next_hint(store)
+    assert watcher.hints == 0
 
 
 def test_a_refused_request_gives_no_hint(store: Store) -> None:
-    """M1, F2."""
-    woken = Event()
-    stop = store.watch(woken.set)
+    """M1, F2: whoever watched it has heard no more than whoever began to watch after it."""
+    watcher = Watcher(store)
     with pytest.raises(InvalidValue):
         store.perform_sync(Enqueue((new_job(), new_job(queue=""))))
-    stop()
-    assert not woken.is_set()
+    fence = next_hint(store)
+    watcher.stop()
+    assert watcher.hints == fence.hints
 
 
 def test_a_watcher_that_fails_does_not_undo_or_hide_what_was_committed(store: Store) -> None:

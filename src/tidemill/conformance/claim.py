@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -26,10 +27,14 @@ from tidemill.conformance.scenes import (
     request,
     start,
     state_of,
+    worker_info,
 )
+from tidemill.core.claim import MOST_ACTIVATED, MOST_SET_ASIDE
+from tidemill.errors import WorkerIdUsed
 from tidemill.store.contract import Store
-from tidemill.store.lease import Deregister
+from tidemill.store.lease import Deregister, Register
 from tidemill.store.memory.clock import VirtualClock
+from tidemill.store.monitor import ListWorkers
 from tidemill.values.exchange import Share
 from tidemill.values.ids import JobId, WorkerId
 from tidemill.values.jobs import Claimed
@@ -264,6 +269,77 @@ def test_maintenance_leaves_jobs_held_that_only_a_lapsed_worker_knows(
     claim(store, register(store), 9, wire_names=KNOWN)
     assert maintain(store).unheld == 0
     assert details(store, held).record.held is Held.UNKNOWN_WIRE_NAME
+
+
+def test_a_worker_that_claims_every_name_releases_whatever_is_held(store: Store) -> None:
+    """J3: it quarantines what it does not know, so nothing waits for anyone else."""
+    held = [enqueue_one(store, wire_name=name) for name in ("mill.sift", "mill.weigh")]
+    claim(store, register(store), 9, wire_names=KNOWN)
+    quarantiner = register(store, wire_names=None)
+    assert {details(store, job_id).record.held for job_id in held} == {None}
+    assert ids(claim(store, quarantiner, 9)) == held
+
+
+def test_maintenance_releases_whatever_is_held_while_a_live_worker_claims_every_name(
+    store: Store, clock: VirtualClock
+) -> None:
+    """J3."""
+    register(store, wire_names=None)
+    held = [enqueue_one(store, wire_name=f"mill.{n}") for n in range(3)]
+    claim(store, register(store), 9, wire_names=KNOWN)
+    assert [maintain(store, limit=2).unheld for _ in range(2)] == [2, 1]
+    assert {details(store, job_id).record.held for job_id in held} == {None}
+    clock.advance(LEASE)
+    claim(store, register(store), 9, wire_names=KNOWN)
+    assert maintain(store).unheld == 0
+
+
+def test_the_registration_of_a_worker_that_claims_every_name_may_be_repeated(
+    store: Store,
+) -> None:
+    """A3, J3: and it is listed as one that does."""
+    info = worker_info(wire_names=None)
+    for _ in range(2):
+        store.perform_sync(Register(info=info, lease=LEASE))
+    with pytest.raises(WorkerIdUsed):
+        store.perform_sync(Register(info=replace(info, wire_names=KNOWN), lease=LEASE))
+    (row,) = store.perform_sync(ListWorkers())
+    assert row.wire_names is None
+
+
+def test_one_claim_makes_a_bounded_number_of_due_jobs_ready_longest_due_first(
+    store: Store, clock: VirtualClock
+) -> None:
+    """C2, J3: what is left is ready with the next claim, and a worker is told to come at once."""
+    now = clock()
+    urgent = new_job(priority=9, due_at=now + 2 * SECOND)
+    crowd = [new_job(due_at=now + SECOND) for _ in range(MOST_ACTIVATED + 1)]
+    enqueue(store, urgent, *reversed(crowd))
+    clock.advance(2 * SECOND)
+    worker = register(store)
+    answered = exchange(store, worker, claim=request(2))
+    assert ids(answered.claimed) == [crowd[0].id, crowd[1].id]
+    assert answered.next_due == timedelta(0)
+    left = [job.id for job in (urgent, *crowd) if state_of(store, job.id) is JobState.SCHEDULED]
+    assert left == [urgent.id, crowd[-1].id]
+    answered = exchange(store, worker, claim=request(2))
+    assert ids(answered.claimed) == [urgent.id, crowd[2].id]
+    assert answered.next_due is None
+
+
+def test_one_claim_sets_a_bounded_number_of_jobs_aside_and_says_to_come_again(
+    store: Store,
+) -> None:
+    """J3."""
+    unknown = [new_job(wire_name="mill.sift") for _ in range(MOST_SET_ASIDE + 1)]
+    known = new_job()
+    enqueue(store, *unknown, known)
+    worker = register(store)
+    first = exchange(store, worker, claim=request(600, wire_names=KNOWN))
+    assert (first.claimed, first.next_due) == ((), timedelta(0))
+    assert details(store, unknown[-1].id).record.held is None
+    second = exchange(store, worker, claim=request(600, wire_names=KNOWN))
+    assert (ids(second.claimed), second.next_due) == ([known.id], None)
 
 
 def test_a_held_job_can_be_cancelled(store: Store) -> None:

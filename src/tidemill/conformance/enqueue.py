@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -29,7 +30,7 @@ from tidemill.conformance.scenes import (
     start,
     state_of,
 )
-from tidemill.errors import BoundExceeded, InvalidValue, ParentsNotSupported
+from tidemill.errors import BoundExceeded, InvalidValue, JobIdConflict, ParentsNotSupported
 from tidemill.store.contract import Store
 from tidemill.store.memory.clock import VirtualClock
 from tidemill.store.monitor import CountJobs
@@ -361,3 +362,30 @@ def test_a_job_made_ready_before_its_time_can_still_be_cancelled(store: Store) -
     run_now(store, job_id)
     cancel(store, job_id)
     assert state_of(store, job_id) is JobState.CANCELLED
+
+
+def test_thousands_of_jobs_with_keys_are_judged_as_a_few_would_be(store: Store) -> None:
+    """F2, F3, A2: whatever number a database takes in one statement."""
+    held = [enqueue_one(store, idempotency_key=f"k{n}") for n in (3, 2_500)]
+    known = new_job()
+    enqueue(store, known)
+    asked = [new_job(idempotency_key=f"k{n}") for n in range(2_600)]
+    twin = new_job(idempotency_key="k7", tenant="acme")
+    again = new_job(idempotency_key="k1500")
+    answers = enqueue(store, *asked, known, twin, again, asked[2_000])
+    assert [answers[n].job_id for n in (3, 2_500)] == held
+    assert [n for n, answer in enumerate(answers) if answer.deduplicated] == [3, 2_500, 2_602]
+    assert answers[2_602].job_id == asked[1_500].id
+    assert [n for n, answer in enumerate(answers) if answer.repeated] == [2_600, 2_603]
+    assert answers[2_601] == Enqueued(twin.id, JobState.READY)
+    (count,) = store.perform_sync(CountJobs())
+    assert count.count == 2 + 1 + 2_598 + 1
+
+
+def test_a_conflict_at_the_end_of_thousands_of_jobs_leaves_none_of_them(store: Store) -> None:
+    """F2, A2."""
+    first = new_job()
+    crowd = [new_job(idempotency_key=f"k{n}") for n in range(2_100)]
+    with pytest.raises(JobIdConflict):
+        enqueue(store, first, *crowd, replace(first, priority=1))
+    assert store.perform_sync(CountJobs()) == ()

@@ -29,6 +29,7 @@ from tidemill.conformance.scenes import (
     state_of,
     worker_info,
 )
+from tidemill.core.lease import LAPSED_WORKERS_AT_ONCE
 from tidemill.errors import WorkerIdUsed
 from tidemill.store.contract import Store
 from tidemill.store.lease import Deregister, Register
@@ -205,6 +206,21 @@ def test_the_sweep_ends_the_attempts_of_a_worker_that_was_deregistered(store: St
     job = start(store, register(store))
     store.perform_sync(Deregister(job.worker))
     assert [lapsed.job_id for lapsed in maintain(store).lapsed] == [job.id]
+
+
+def test_one_sweep_ends_the_attempts_of_any_number_of_lapsed_workers(
+    store: Store, clock: VirtualClock
+) -> None:
+    """C6: however many workers a round marks, the jobs of none wait for their mark."""
+    jobs = [start(store, register(store)) for _ in range(130)]
+    clock.advance(LEASE)
+    swept = maintain(store)
+    assert [lapsed.job_id for lapsed in swept.lapsed] == [job.id for job in jobs]
+    marked = [row for row in store.perform_sync(ListWorkers()) if row.lapsed_at is not None]
+    assert len(marked) == LAPSED_WORKERS_AT_ONCE
+    assert [row.id for row in marked] == sorted(job.worker for job in jobs)[: len(marked)]
+    assert maintain(store) == Maintained()
+    assert all(row.lapsed_at for row in store.perform_sync(ListWorkers()))
 
 
 def test_the_sweep_looks_at_rows_again_after_it_marked_their_worker(

@@ -1,6 +1,7 @@
 """Fixtures of the kit, and a line per store at the end of a run.
 
-Import everything from here into the `conftest.py` beside the glue, and add `store_factory`.
+Import everything from here into the `conftest.py` beside the glue, and add `store_factory` and
+`own_clock_store_factory`.
 """
 
 from __future__ import annotations
@@ -34,6 +35,18 @@ def store(
 ) -> Iterator[Store]:
     """An empty store on the virtual clock, closed after the fact."""
     opened = store_factory(clock)
+    record_property(_PROPERTY, opened.capabilities.name)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def own_store(
+    own_clock_store_factory: Callable[[], Store],
+    record_property: Callable[[str, object], None],
+) -> Iterator[Store]:
+    """An empty store on its own clock, closed after the fact."""
+    opened = own_clock_store_factory()
     record_property(_PROPERTY, opened.capabilities.name)
     yield opened
     opened.close()

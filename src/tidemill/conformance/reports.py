@@ -60,6 +60,14 @@ def test_a_success_without_an_output_has_none(store: Store) -> None:
     assert details(store, job.id).output is None
 
 
+@pytest.mark.parametrize("verdict", [*ENDS, Verdict.CANCELLED])
+def test_only_a_success_keeps_an_output(store: Store, verdict: Verdict) -> None:
+    """K2."""
+    job = start(store, register(store))
+    report(store, job, verdict, error=BROKEN, output=b"1")
+    assert details(store, job.id).output is None
+
+
 def test_a_success_keeps_its_worker_and_attempt_and_leaves_no_attempt_record(store: Store) -> None:
     """D5, E5."""
     job = start(store, register(store))

@@ -17,12 +17,12 @@ from tidemill.store.exchange import Exchange
 from tidemill.store.lease import Beat, Maintain, Register
 from tidemill.store.memory.clock import VirtualClock
 from tidemill.store.monitor import GetJob
-from tidemill.store.operators import Cancel, Requeue, Rerun, RunNow
+from tidemill.store.operators import Cancel, PauseQueue, Requeue, Rerun, RunNow
 from tidemill.values.exchange import ClaimRequest, Exchanged, Share
 from tidemill.values.ids import ActionId, JobId, WorkerId, uuid7
 from tidemill.values.jobs import DEFAULT_QUEUE, Claimed, Enqueued, JobDetails, NewJob
 from tidemill.values.leases import BeatReply, Maintained
-from tidemill.values.operators import ActionResult
+from tidemill.values.operators import ActionResult, QueueResult
 from tidemill.values.outcomes import ErrorInfo, Outcome, Reported, Verdict
 from tidemill.values.retry import Retry
 from tidemill.values.states import JobState
@@ -204,6 +204,18 @@ def run_now(store: Store, *job_ids: JobId) -> tuple[ActionResult, ...]:
 def rerun(store: Store, job_id: JobId) -> ActionResult:
     """Rerun a job as a new one, under a fresh action id."""
     operation = Rerun(job_id=job_id, new_id=fresh_job_id(), actor=MILLER, action=fresh_action())
+    return store.perform_sync(operation)
+
+
+def pause(store: Store, queue: str = DEFAULT_QUEUE) -> QueueResult:
+    """Pause a queue, under a fresh action id."""
+    operation = PauseQueue(queue=queue, paused=True, actor=MILLER, action=fresh_action())
+    return store.perform_sync(operation)
+
+
+def resume(store: Store, queue: str = DEFAULT_QUEUE) -> QueueResult:
+    """Resume a queue, under a fresh action id."""
+    operation = PauseQueue(queue=queue, paused=False, actor=MILLER, action=fresh_action())
     return store.perform_sync(operation)
 
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from hashlib import blake2b
 
 from tidemill.errors import BoundExceeded, InvalidValue, ParentsNotSupported
 from tidemill.values.bounds import Bounds
 from tidemill.values.jobs import PRIORITY_RANGE, NewJob
 from tidemill.values.tags import Tag
-
-_DIGEST_BYTES = 16
 
 
 def admit(job: NewJob, bounds: Bounds) -> None:
@@ -61,26 +58,14 @@ def admit_actor(actor: str, bounds: Bounds) -> None:
     _name("Actor", actor, bounds.name_bytes)
 
 
-def content_digest(job: NewJob) -> bytes:
-    """A digest of what was asked for, to tell a repeated request from another one (clause A2)."""
-    content = (
-        job.wire_name,
-        job.payload,
-        job.queue,
-        job.priority,
-        job.delay,
-        job.due_at,
-        job.not_after,
-        job.expires,
-        job.timeout,
-        job.retry,
-        job.idempotency_key,
-        job.tenant,
-        sorted(job.tags),
-        job.trace_context,
-        job.rerun_of,
-    )
-    return blake2b(repr(content).encode("utf-8"), digest_size=_DIGEST_BYTES).digest()
+def admit_queue(queue: str, bounds: Bounds) -> None:
+    """Refuse a queue name that no job could carry.
+
+    Raises:
+        BoundExceeded: it is longer than a name may be.
+        InvalidValue: it is empty, or holds a NUL or a lone surrogate.
+    """
+    _name("Queue", queue, bounds.name_bytes)
 
 
 def _timing(job: NewJob) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tidemill.core.commands import CancelHandler, Command, Execute
 from tidemill.core.deadlines import Deadlines
 from tidemill.core.endings import outcome_of
 from tidemill.core.events import Finished
 from tidemill.core.holdings import Holdings, Key, Pending, Running
-from tidemill.values.endings import CancelReason
+from tidemill.values.endings import CancelReason, Ending, Stopped
 from tidemill.values.ids import WorkerId
 from tidemill.values.jobs import Claimed
 from tidemill.values.outcomes import Outcome, Verdict
@@ -17,9 +19,10 @@ from tidemill.values.workers import Pair
 class Attempts:
     """Turns what happens to handlers into outcomes, and wishes into commands to handlers."""
 
-    def __init__(self, holdings: Holdings) -> None:
+    def __init__(self, holdings: Holdings, *, keep_tracebacks: bool) -> None:
         """Keep the books in `holdings`."""
         self._holdings = holdings
+        self._keep_tracebacks = keep_tracebacks
         self._deadlines = Deadlines[Key]()
 
     @property
@@ -42,9 +45,7 @@ class Attempts:
         self._deadlines.drop(key)
         if running is None or running.abandoned:
             return
-        outcome = outcome_of(event.pair, event.ending, running.reason)
-        if outcome is not None:
-            self._holdings.pending.append(Pending(event.worker, outcome))
+        self._report(running, event.ending)
 
     def stop(
         self, worker: WorkerId, pair: Pair, reason: CancelReason, commands: list[Command]
@@ -71,11 +72,17 @@ class Attempts:
             self.stop(worker, pair, CancelReason.TIMEOUT, commands)
 
     def abandon(self) -> None:
-        """Give back every attempt whose handler will not stop; what it ends with is ignored."""
+        """Report every attempt whose handler will not stop as if it had: its end is ignored."""
         for running in self._holdings.active():
             running.abandoned = True
-            if running.reason is not CancelReason.LEASE_LOST:
-                self.give_back(running.worker, running.pair)
+            self._report(running, Stopped())
+
+    def _report(self, running: Running, ending: Ending) -> None:
+        outcome = outcome_of(running.pair, ending, running.reason)
+        if outcome is not None and outcome.error is not None and not self._keep_tracebacks:
+            outcome = replace(outcome, error=replace(outcome.error, detail=""))
+        if outcome is not None:
+            self._holdings.pending.append(Pending(running.worker, outcome))
 
     def give_back(self, worker: WorkerId, pair: Pair) -> None:
         """Release an attempt: it costs its job nothing."""

@@ -55,8 +55,8 @@ class WakeAt:
 class RegisterAnew:
     """Have the pulse give up this worker's lease and register a fresh worker.
 
-    The store answered that the lease is dead, or handed out an attempt that this worker has seen
-    before (the database went back in time).
+    The store answered that the lease is dead, or no heartbeat was answered in time, or the store
+    handed out an attempt that this worker has seen before (the database went back in time).
     """
 
     worker: WorkerId
@@ -72,7 +72,7 @@ class Drained:
 
 @dataclass(frozen=True, slots=True)
 class NoticeStale:
-    """Log and count a report that the fence rejected."""
+    """Log a report that the fence rejected."""
 
     worker: WorkerId
     reported: Reported
@@ -80,7 +80,7 @@ class NoticeStale:
 
 @dataclass(frozen=True, slots=True)
 class NoticeLapsed:
-    """Log and count an attempt that this node's sweep ended."""
+    """Log an attempt that this node's sweep ended."""
 
     lapsed: Lapsed
 

@@ -18,6 +18,9 @@ from tidemill.values.outcomes import ErrorInfo, Outcome, Verdict
 from tidemill.values.workers import Pair
 
 TIMED_OUT = "tidemill.HandlerTimeout"
+TIMEOUT_ANCESTRY = ("TimeoutError", "OSError", "Exception", "BaseException")
+"""A policy that names the built-in TimeoutError means a handler's timeout too."""
+
 STOPPED_UNASKED = "tidemill.StoppedUnasked"
 
 
@@ -79,9 +82,9 @@ def _failed(pair: Pair, error: ErrorInfo) -> Outcome:
 
 def _timeout_error(ending: Ending) -> ErrorInfo:
     message = "The handler did not end within its timeout."
+    ancestry = (TIMED_OUT, *TIMEOUT_ANCESTRY)
     if isinstance(ending, Raised):
         raised = ending.error
-        return ErrorInfo(
-            TIMED_OUT, f"{message} It raised {raised.kind}: {raised.message}", raised.detail
-        )
-    return ErrorInfo(TIMED_OUT, message)
+        message = f"{message} It raised {raised.kind}: {raised.message}"
+        return ErrorInfo(TIMED_OUT, message, raised.detail, ancestry)
+    return ErrorInfo(TIMED_OUT, message, ancestry=ancestry)

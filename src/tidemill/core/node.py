@@ -67,10 +67,12 @@ class NodeOptions:
         wire_names: the names it knows; None claims every name (unknown ones are quarantined).
         claim_batch, outcome_batch: the most in one exchange.
         poll_interval: the longest wait between polls of an idle node.
+        listen_interval: between exchanges of a node without a free slot, to hear cancel requests.
         maintenance_interval: between two rounds of upkeep.
         fault_delay, fault_delay_cap: the first and the longest wait after a fault.
         busy_delay: before an outcome whose row was locked is offered again.
         patience: how long a handler may ignore a shutdown before its job is given back.
+        keep_tracebacks: report the traceback of a failed attempt.
         flush: how long the last outcomes are offered before they are given up.
     """
 
@@ -79,12 +81,14 @@ class NodeOptions:
     claim_batch: int = 500
     outcome_batch: int = 500
     poll_interval: float = 1.0
+    listen_interval: float = 1.0
     maintenance_interval: float = 1.0
     fault_delay: float = 0.1
     fault_delay_cap: float = 5.0
     busy_delay: float = 0.05
     patience: float = 5.0
     flush: float = 10.0
+    keep_tracebacks: bool = True
 
 
 class Node:
@@ -95,8 +99,13 @@ class Node:
         self._options = options
         self._policy = policy
         self._holdings = Holdings(options.slots)
-        self._attempts = Attempts(self._holdings)
-        self._pacing = Pacing(options.poll_interval, options.fault_delay, options.fault_delay_cap)
+        self._attempts = Attempts(self._holdings, keep_tracebacks=options.keep_tracebacks)
+        self._pacing = Pacing(
+            options.poll_interval,
+            options.listen_interval,
+            options.fault_delay,
+            options.fault_delay_cap,
+        )
         self._sightings = Sightings()
         self._drain = Drain(options.patience, options.flush)
         self._worker: WorkerId | None = None
@@ -236,10 +245,11 @@ class Node:
         worker = loaded[0].worker if loaded else self._worker
         mixed = form is Form.FUSED and worker == self._worker
         fused = mixed and bool(loaded) and not loaded[0].alone
-        due = not loaded and self._pacing.poll_at <= at
+        due = not loaded and self._next_poll_at() <= at
         claim = self._claim() if self._may_claim() and (fused or due) else None
-        if worker is None or not (loaded or claim):
+        if worker is None or not (loaded or due):
             return
+        self._pacing.sent(poll=due or claim is not None)
         outcomes = tuple(entry.outcome for entry in loaded)
         exchange = DoExchange(worker, outcomes, claim, list_running=self._journeys.unsure)
         commands.append(self._journeys.begin(at, exchange))
@@ -247,10 +257,16 @@ class Node:
     def _may_claim(self) -> bool:
         return self._worker is not None and not self._drain.started and self._holdings.free > 0
 
+    def _next_poll_at(self) -> float:
+        """A worker without a free slot listens all the same: answers bring cancel requests (G2)."""
+        if self._may_claim():
+            return self._pacing.poll_at
+        running = (entry.worker == self._worker for entry in self._holdings.active())
+        return self._pacing.listen_at if any(running) else _NEVER
+
     def _claim(self) -> ClaimRequest:
         limit = min(self._holdings.free, self._options.claim_batch)
         self._holdings.reserved = limit
-        self._pacing.sent()
         return ClaimRequest(
             shares=self._policy.share(limit), limit=limit, wire_names=self._options.wire_names
         )
@@ -259,10 +275,13 @@ class Node:
         self._watch_lease(at, commands)
         claim = self._journeys.over().claim
         travelled = self._holdings.unload()
+        polled = claim is not None or not travelled
         if self._pacing.degraded:
             commands.append(NoticeRecovered())
         full = claim is not None and len(reply.claimed) >= claim.limit
-        self._pacing.answered(at, claim=claim is not None, full=full, next_due=reply.next_due)
+        if claim is not None:
+            self._pacing.claimed()
+        self._pacing.answered(at, polled=polled, full=full, next_due=reply.next_due)
         self._batching.answered(len(travelled))
         for entry, reported in zip(travelled, reply.reported, strict=True):
             self._settle(at, entry, reported, commands)
@@ -271,6 +290,8 @@ class Node:
         if not reply.live:
             self._distrust(reply.worker, "the store answered that its lease is dead", commands)
             return
+        for asked in reply.cancels:
+            self._attempts.stop(reply.worker, asked.pair, CancelReason.OPERATOR, commands)
         if reply.running is not None:
             self._journeys.unsure = False
             self._reconcile(at, reply.running, self._journeys.sent_at, commands)
@@ -301,7 +322,7 @@ class Node:
         alone = self._journeys.over().claim is None
         travelled = self._holdings.unload()
         self._journeys.unsure = self._journeys.unsure or event.unknown
-        if alone:
+        if alone and travelled:
             self._batching.unanswered(len(travelled))
         if event.refused and travelled:
             if alone and len(travelled) == 1:
@@ -369,6 +390,5 @@ class Node:
 
     def _next_exchange_at(self) -> float:
         wishes = [entry.not_before for entry in self._holdings.pending]
-        if self._may_claim():
-            wishes.append(self._pacing.poll_at)
+        wishes.append(self._next_poll_at())
         return max(min(wishes, default=_NEVER), self._pacing.resume_at)

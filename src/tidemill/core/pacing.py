@@ -30,9 +30,11 @@ class Pacing:
     """The instants that decide about the next exchange, in seconds of the node's clock."""
 
     poll_interval: float
+    listen_interval: float
     first_delay: float
     longest_delay: float
     poll_at: float = 0.0
+    listen_at: float = 0.0
     resume_at: float = 0.0
     faults: int = 0
     form: Form = Form.FUSED
@@ -44,26 +46,34 @@ class Pacing:
         return self.faults > 0
 
     def poll_now(self, at: float) -> None:
-        """Something may be due."""
+        """Something may be due, or asked for."""
         self.poll_at = min(self.poll_at, at)
+        self.listen_at = min(self.listen_at, at)
         self.hinted = True
 
-    def sent(self) -> None:
-        """A claim is on its way: hints from here on ask for another one."""
-        self.hinted = False
-        self.poll_at = _NEVER
+    def sent(self, *, poll: bool) -> None:
+        """An exchange is on its way; `poll` says whether it looks for what is due.
 
-    def answered(self, at: float, *, claim: bool, full: bool, next_due: timedelta | None) -> None:
+        Hints from here on ask for another one.
+        """
+        self.listen_at = _NEVER
+        if poll:
+            self.hinted = False
+            self.poll_at = _NEVER
+
+    def claimed(self) -> None:
+        """A claim was answered: the next exchange may carry both again."""
+        self.form = Form.FUSED
+
+    def answered(self, at: float, *, polled: bool, full: bool, next_due: timedelta | None) -> None:
         """The exchange was answered; `full` says that a claim found all it asked for."""
         self.faults = 0
         self.resume_at = at
         if self.form is Form.OUTCOMES:
             self.form = Form.CLAIM
-        if not claim:
-            return
-        self.form = Form.FUSED
-        wait = 0.0 if full or self.hinted else self._idle(next_due)
-        self.poll_at = at + wait
+        self.listen_at = at + (0.0 if self.hinted else self.listen_interval)
+        if polled:
+            self.poll_at = at + (0.0 if full or self.hinted else self._idle(next_due))
 
     def failed(self, at: float, *, outcomes: bool) -> None:
         """The exchange had no answer; `outcomes` says whether any are left to report."""
@@ -71,6 +81,7 @@ class Pacing:
         wait = min(self.first_delay * 2.0 ** min(self.faults - 1, _DOUBLINGS), self.longest_delay)
         self.resume_at = at + wait
         self.poll_at = min(self.poll_at, self.resume_at)
+        self.listen_at = self.resume_at
         turn = outcomes and self.form is not Form.OUTCOMES
         self.form = Form.OUTCOMES if turn else Form.CLAIM
 
@@ -78,6 +89,7 @@ class Pacing:
         """The store would not take the outcomes as they were: it is there, so no wait is needed."""
         self.resume_at = at
         self.poll_at = min(self.poll_at, at)
+        self.listen_at = at
         self.form = Form.OUTCOMES
 
     def _idle(self, next_due: timedelta | None) -> float:

@@ -30,11 +30,18 @@ def storable(outcome: Outcome, bounds: Bounds) -> Outcome:
 
 
 def bare(outcome: Outcome) -> Outcome:
-    """The least that can be recorded of an outcome that a store refused whole."""
-    error = ErrorInfo(OUTCOME_REFUSED, "The store refused the full record of this attempt.")
-    return Outcome(
-        job_id=outcome.job_id, attempt=outcome.attempt, verdict=Verdict.FAILED, error=error
-    )
+    """The least that can be recorded of an outcome that a store refused whole.
+
+    What decides over the job stays: the verdict, the wait, the cause, and the names by which a
+    policy judges an error. What is only kept goes: tags and the error's detail. A success whose
+    output cannot be stored is none: it becomes a failed attempt with that reason.
+    """
+    if outcome.verdict is Verdict.SUCCEEDED:
+        message = "The store refused the full record of this attempt, which had succeeded."
+        error = ErrorInfo(OUTCOME_REFUSED, message)
+        return replace(outcome, verdict=Verdict.FAILED, error=error, output=None, tags=frozenset())
+    kept = outcome.error and replace(outcome.error, detail="")
+    return replace(outcome, error=kept, output=None, tags=frozenset())
 
 
 def storable_text(text: str, limit: int) -> str:

@@ -99,10 +99,10 @@ def _honour_cancel(actor: str, verdict: Verdict) -> Resolution:
 
 def _failure(standing: Standing, error: ErrorInfo | None, delay: timedelta | None) -> Resolution:
     retry = standing.retry
-    if error is not None and _names_any(error, retry.discard_on):
-        return _to(JobState.DEAD, By.DISCARD, cause=causes.DISCARDED, failed=1)
     asked = delay is not None  # a handler that asks for another try says that it may be retried
-    if retry.retry_on and not asked and not (error and _names_any(error, retry.retry_on)):
+    if not asked and error is not None and _names_any(error, retry.discard_on):
+        return _to(JobState.DEAD, By.DISCARD, cause=causes.DISCARDED, failed=1)
+    if not asked and retry.retry_on and not (error and _names_any(error, retry.retry_on)):
         return _to(JobState.DEAD, By.FAILURE, cause=causes.NOT_RETRYABLE, failed=1)
     if tries_spent(standing) + 1 >= retry.max_attempts:
         return _to(JobState.DEAD, By.FAILURE, cause=causes.ATTEMPTS_EXHAUSTED, failed=1)

@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+import logging
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from tidemill.errors import AnswerLost, StoreUnavailable
-from tidemill.sql.program import COMMIT, Batch, Commit, Program, Row, Statement
+from tidemill.errors import AnswerLost, Refused, StoreUnavailable
+from tidemill.sql.program import COMMIT, Batch, Commit, FollowUp, Program, Row, Statement
+
+_log = logging.getLogger("tidemill.store")
 
 T = TypeVar("T")
 
@@ -64,6 +67,32 @@ class AsyncExecutor(Protocol):
         ...
 
 
+class Patience(Protocol):
+    """Calls `do`, again if the database was busy, and answers what it answers."""
+
+    def __call__(self, do: Callable[[], T], /) -> T:
+        """Call it."""
+        ...
+
+
+class AsyncPatience(Protocol):
+    """The same, awaited."""
+
+    async def __call__(self, do: Callable[[], Awaitable[T]], /) -> T:
+        """Call it."""
+        ...
+
+
+def once(do: Callable[[], T], /) -> T:
+    """No patience: call it once."""
+    return do()
+
+
+async def once_async(do: Callable[[], Awaitable[T]], /) -> T:
+    """No patience: call it once."""
+    return await do()
+
+
 @dataclass(frozen=True, slots=True)
 class Begin:
     """Open a transaction."""
@@ -71,10 +100,14 @@ class Begin:
     write: bool
 
 
-Act = Begin | Statement | Batch | Commit
+Act = Begin | Statement | Batch | Commit | FollowUp
 Course = Generator[Act, Sequence[Row], T]
 Closing = Callable[[T], Sequence[Statement]]
-"""What else is to be said in the last transaction, once the answer is known."""
+"""What else is to be said in the last transaction, once the answer is known; a program that ends
+with a follow-up has said it too late for that, and leaves it to its caller."""
+
+_TOLD = (StoreUnavailable, Refused)
+"""What says that nothing was written, and may not be told of a program that has committed."""
 
 
 def nothing_else(_answer: object) -> Sequence[Statement]:
@@ -86,19 +119,28 @@ def run(
     executor: Executor,
     *,
     write: bool,
+    patiently: Patience = once,
     closing: Closing[T] = nothing_else,
 ) -> T:
     """Run a program to its end and commit; on any error roll back and let it pass.
 
+    Each of its follow-ups is tried again on its own, as `patiently` says. Whoever tries the whole
+    again does so for `StoreUnavailable` alone.
+
     Raises:
-        AnswerLost: a part was committed and a later one failed, so the answer to both is gone.
+        StoreUnavailable: nothing was committed.
+        AnswerLost: a fault came after a commit, in the program itself.
     """
-    return _drive(in_transactions(program, write=write, closing=closing), executor)
+
+    def follow(step: FollowUp) -> object:
+        return patiently(lambda: run(step.make(), executor, write=write, patiently=patiently))
+
+    return _drive(in_transactions(program, write=write, closing=closing), executor, follow)
 
 
 def look(program: Program[T], executor: Executor) -> T:
     """Run a program outside any transaction: each of its statements is one of its own."""
-    return _drive(program, executor)
+    return _drive(program, executor, lambda step: look(step.make(), executor))
 
 
 async def run_async(
@@ -106,15 +148,23 @@ async def run_async(
     executor: AsyncExecutor,
     *,
     write: bool,
+    patiently: AsyncPatience = once_async,
     closing: Closing[T] = nothing_else,
 ) -> T:
     """The same as `run`, awaited."""
-    return await _drive_async(in_transactions(program, write=write, closing=closing), executor)
+
+    async def follow(step: FollowUp) -> object:
+        return await patiently(
+            lambda: run_async(step.make(), executor, write=write, patiently=patiently)
+        )
+
+    course = in_transactions(program, write=write, closing=closing)
+    return await _drive_async(course, executor, follow)
 
 
 async def look_async(program: Program[T], executor: AsyncExecutor) -> T:
     """The same as `look`, awaited."""
-    return await _drive_async(program, executor)
+    return await _drive_async(program, executor, lambda step: look_async(step.make(), executor))
 
 
 def in_transactions(
@@ -122,8 +172,8 @@ def in_transactions(
 ) -> Course[T]:
     """What a connection has to do for a program, in order.
 
-    A transaction is opened by the first statement and by the first after each COMMIT, so a program
-    that refuses its request at sight touches nothing.
+    A transaction is opened by the first statement and by the first after each commit, so a program
+    that refuses its request at sight touches nothing. Before a follow-up all is committed.
     """
     progress = _Progress()
     try:
@@ -132,9 +182,9 @@ def in_transactions(
             for statement in closing(answer):  # noqa: UP028 - a tuple cannot be sent the rows
                 yield statement
             yield COMMIT
-    except StoreUnavailable as error:
+    except _TOLD as error:
         if progress.committed:
-            message = f"A part of the request was committed, and then: {error}"
+            message = f"A part of this was committed before a fault: {error} Ask again."
             raise AnswerLost(message) from error
         raise
     return answer
@@ -156,26 +206,26 @@ def _steps(program: Program[T], progress: _Progress, *, write: bool) -> Course[T
         except StopIteration as stop:
             answer: T = stop.value
             return answer
-        if not isinstance(step, Commit):
-            if not progress.opened:
-                yield Begin(write)
-                progress.opened = True
-            rows = yield step
+        if isinstance(step, Commit | FollowUp):
+            if progress.opened:
+                yield COMMIT
+                progress.opened, progress.committed = False, True
+            rows = (yield step) if isinstance(step, FollowUp) else ()
             continue
-        if progress.opened:
-            yield COMMIT
-            progress.opened, progress.committed = False, True
-        rows = ()
+        if not progress.opened:
+            yield Begin(write)
+            progress.opened = True
+        rows = yield step
 
 
-def _drive(course: Course[T], executor: Executor) -> T:
+def _drive(course: Course[T], executor: Executor, follow: Callable[[FollowUp], object]) -> T:
     rows: Sequence[Row] | None = None
     try:
         while True:
             act = next(course) if rows is None else course.send(rows)
             try:
-                rows = _do(act, executor)
-            except StoreUnavailable as error:
+                rows = _do(act, executor, follow)
+            except _TOLD as error:
                 course.throw(error)
     except StopIteration as stop:
         answer: T = stop.value
@@ -185,25 +235,32 @@ def _drive(course: Course[T], executor: Executor) -> T:
         raise
 
 
-def _do(act: Act, executor: Executor) -> Sequence[Row]:
+def _do(act: Act, executor: Executor, follow: Callable[[FollowUp], object]) -> Sequence[Row]:
     match act:
         case Begin(write):
             executor.begin(write=write)
         case Commit():
             executor.commit()
+        case FollowUp():
+            try:
+                return _followed(follow(act))
+            except Exception:  # noqa: BLE001 - whatever it is, what was committed stands
+                return _given_up(act)
         case _:
             return executor.step(act)
     return ()
 
 
-async def _drive_async(course: Course[T], executor: AsyncExecutor) -> T:
+async def _drive_async(
+    course: Course[T], executor: AsyncExecutor, follow: Callable[[FollowUp], Awaitable[object]]
+) -> T:
     rows: Sequence[Row] | None = None
     try:
         while True:
             act = next(course) if rows is None else course.send(rows)
             try:
-                rows = await _do_async(act, executor)
-            except StoreUnavailable as error:
+                rows = await _do_async(act, executor, follow)
+            except _TOLD as error:
                 course.throw(error)
     except StopIteration as stop:
         answer: T = stop.value
@@ -213,12 +270,29 @@ async def _drive_async(course: Course[T], executor: AsyncExecutor) -> T:
         raise
 
 
-async def _do_async(act: Act, executor: AsyncExecutor) -> Sequence[Row]:
+async def _do_async(
+    act: Act, executor: AsyncExecutor, follow: Callable[[FollowUp], Awaitable[object]]
+) -> Sequence[Row]:
     match act:
         case Begin(write):
             await executor.begin(write=write)
         case Commit():
             await executor.commit()
+        case FollowUp():
+            try:
+                return _followed(await follow(act))
+            except Exception:  # noqa: BLE001 - whatever it is, what was committed stands
+                return _given_up(act)
         case _:
             return await executor.step(act)
     return ()
+
+
+def _followed(value: Any) -> Sequence[Row]:
+    return ({"value": value},)
+
+
+def _given_up(step: FollowUp) -> Sequence[Row]:
+    """A follow-up failed for good: what came before it stands, and goes on without its value."""
+    _log.exception("%s could not be written; what it follows stands.", step.what)
+    return _followed(step.otherwise)

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import timedelta
-from typing import Final
+from datetime import datetime, timedelta
+from typing import Final, cast
 
+from tidemill.core.writable import Shared, after_look
+from tidemill.drivers.sqlite_blockage import Blockage, elapsed
 from tidemill.drivers.sqlite_errors import translated
 from tidemill.errors import ConfigurationError, StoreUnavailable
 from tidemill.sql.catalogue import Catalogue
 from tidemill.sql.program import Batch, Row, Statement
+from tidemill.sql.programs.env import UNWRITABLE_UNTIL
 from tidemill.store.contract import Clock
 
 OLDEST: Final = (3, 40, 0)
-LONG_WAIT: Final = timedelta(seconds=1)
-"""Waiting this long for the write lock counts as a time when nobody could write (clause C10)."""
 
 
 def require_version() -> None:
@@ -35,33 +34,13 @@ def require_version() -> None:
         raise ConfigurationError(message)
 
 
-@dataclass(slots=True)
-class Blockage:
-    """Since when, on the monotonic clock, this process has waited for the write lock in vain.
-
-    Shared by the connections of a store: a heart that gave up waiting is remembered by the next
-    connection that gets the lock.
-    """
-
-    since: float | None = None
-
-    def waited_from(self, started: float) -> float:
-        since = self.since
-        return started if since is None else min(since, started)
-
-    def gave_up(self, started: float) -> None:
-        self.since = self.waited_from(started)
-
-    def ended(self) -> None:
-        self.since = None
-
-
 class SqliteExecutor:
     """One connection in autocommit mode; transactions are begun and ended here alone.
 
     The store's clock is the host's, read as a statement that asks for it is run: that is after
     `begin`, so after the write lock was granted (clause A1). A long wait for that lock is written
-    down, in the very transaction that waited, for every sweep on this database to heed.
+    down, in the very transaction that waited, for every sweep on this database to heed; and this
+    process's own sweeps are told since when it knows that the lock can be had (clause C10).
     """
 
     def __init__(
@@ -76,6 +55,7 @@ class SqliteExecutor:
         self._catalogue = catalogue
         self._clock = clock
         self._blockage = blockage
+        self._notes_long_wait = False
 
     @property
     def in_transaction(self) -> bool:
@@ -85,7 +65,7 @@ class SqliteExecutor:
         if not write:
             self._execute("BEGIN DEFERRED")
             return
-        started = time.monotonic()
+        started = elapsed()
         try:
             self._execute("BEGIN IMMEDIATE")
         except StoreUnavailable:
@@ -93,21 +73,24 @@ class SqliteExecutor:
                 self._blockage.gave_up(started)
             raise
         if self._blockage is not None:
-            self._mark_long_wait(self._blockage, started)
+            self._look(self._blockage, started)
 
     def step(self, step: Statement | Batch, /) -> Sequence[Row]:
         if isinstance(step, Batch):
             return self._run_each(step)
-        try:
-            sql, values = self._catalogue.bind(step.name, step.params, self._clock)
-            return self._connection.execute(sql, values).fetchall()
-        except (sqlite3.Error, OverflowError, UnicodeEncodeError) as error:
-            raise translated(error, step.name) from error
+        rows = self._run_one(step)
+        if step.name == UNWRITABLE_UNTIL and self._blockage is not None:
+            return self._with_own_knowledge(rows, step, self._blockage)
+        return rows
 
     def commit(self) -> None:
         self._execute("COMMIT")
+        if self._notes_long_wait and self._blockage is not None:
+            self._notes_long_wait = False
+            self._blockage.noted()
 
     def rollback(self) -> None:
+        self._notes_long_wait = False
         try:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
@@ -118,13 +101,20 @@ class SqliteExecutor:
     def close(self) -> None:
         self._connection.close()
 
+    def _run_one(self, step: Statement) -> Sequence[Row]:
+        try:
+            sql, values = self._catalogue.bind(step.name, step.params, self._clock)
+            return self._connection.execute(sql, values).fetchall()
+        except (sqlite3.Error, OverflowError, UnicodeEncodeError) as error:
+            raise translated(error, step.name) from error
+
     def _run_each(self, batch: Batch) -> Sequence[Row]:
         try:
             sql, values = self._catalogue.bind_each(batch.name, batch.rows)
-            self._connection.executemany(sql, values)
+            count = self._connection.executemany(sql, values).rowcount
         except (sqlite3.Error, OverflowError, UnicodeEncodeError) as error:
             raise translated(error, batch.name) from error
-        return ()
+        return ({"count": count},)
 
     def _execute(self, sql: str) -> None:
         try:
@@ -132,8 +122,40 @@ class SqliteExecutor:
         except sqlite3.Error as error:
             raise translated(error, sql.lower()) from error
 
-    def _mark_long_wait(self, blockage: Blockage, started: float) -> None:
-        waited = time.monotonic() - blockage.waited_from(started)
-        if waited >= LONG_WAIT.total_seconds():
-            self.step(Statement("mark_unwritable", {"until": self._clock()}))
-        blockage.ended()
+    def _look(self, blockage: Blockage, started: float) -> None:
+        """The lock is granted: remember it, and note in this transaction if it took long."""
+        at, now = elapsed(), self._clock()
+        if blockage.granted(started, at, now):
+            self._notes_long_wait = True
+            self._set_meta(UNWRITABLE_UNTIL, now)
+        if blockage.shares(at):
+            shared = after_look(self._shared(), now)
+            self._set_meta("looked_at", shared.looked_at)
+            if shared.since == now:
+                self._set_meta("writable_since", shared.since)
+
+    def _set_meta(self, name: str, value: datetime) -> None:
+        self.step(Statement("set_meta", {"name": name, "value": value}))
+
+    def _shared(self) -> Shared | None:
+        instant = self._catalogue.dialect.instant
+        rows = self.step(Statement("shared_looks"))
+        said = {row["name"]: instant(row["value"]) for row in rows}
+        if not said:
+            return None
+        return Shared(said["looked_at"], said["writable_since"])
+
+    def _with_own_knowledge(
+        self, noted: Sequence[Row], step: Statement, blockage: Blockage
+    ) -> Sequence[Row]:
+        """The later of what anyone has noted and what this process knows by itself."""
+        lease = cast("timedelta", step.params["lease"])
+        dialect = self._catalogue.dialect
+        now = self._clock()
+        until = blockage.writable_since(elapsed(), now, lease)
+        shared = self._shared()
+        if shared is not None:
+            until = min(until, shared.vouches_since(now, lease))
+        for row in noted:
+            until = max(until, dialect.instant(row["value"]))
+        return ({"value": dialect.encode(until)},)

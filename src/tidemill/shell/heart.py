@@ -198,7 +198,7 @@ class Heart:
 
 
 def introduction(
-    queues: tuple[str, ...], wire_names: frozenset[str], slots: int
+    queues: tuple[str, ...], wire_names: frozenset[str] | None, slots: int
 ) -> Callable[[WorkerId], WorkerInfo]:
     """Describes this process under any id."""
     host, pid, own_version = platform.node(), os.getpid(), version("tidemill")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from datetime import timedelta
 from typing import assert_never
 
 from tidemill.core.commands import (
@@ -22,6 +23,7 @@ from tidemill.core.pulse import (
     PulseNotice,
 )
 from tidemill.values.endings import (
+    CancelReason,
     Discarded,
     Ending,
     Raised,
@@ -32,6 +34,7 @@ from tidemill.values.endings import (
 )
 from tidemill.values.ids import Attempt, JobId, WorkerId
 from tidemill.values.jobs import Claimed
+from tidemill.values.workers import Pair
 
 logger = logging.getLogger("tidemill.worker")
 
@@ -62,14 +65,16 @@ def log_notice(notice: Notice) -> None:
         case NoticeDropped(worker, pair, why):
             logger.error(
                 "The end of attempt %d of job %s cannot be recorded, so the attempt will be given "
-                "back and run again. %s",
+                "back and run again (%s).",
                 pair.attempt,
                 pair.job_id,
-                why,
+                _inner(why),
                 extra=_fields(worker, pair.job_id, pair.attempt),
             )
         case NoticeDegraded(why):
-            logger.warning("The store does not answer; trying again until it does. %s", why)
+            logger.warning(
+                "The store does not answer; trying again until it does (%s).", _inner(why)
+            )
         case NoticeRecovered():
             logger.warning("The store answers again.")
         case _:
@@ -95,6 +100,51 @@ def log_ending(job: Claimed, ending: Ending) -> None:
             assert_never(ending)
 
 
+def log_not_interrupted(worker: WorkerId, pair: Pair, reason: CancelReason) -> None:
+    """Log that a handler in a thread was asked to stop: whether it does is up to it."""
+    level = logging.WARNING if reason is CancelReason.TIMEOUT else logging.INFO
+    logger.log(
+        level,
+        "Attempt %d of job %s was asked to stop (%s), but it runs in a thread, which cannot be "
+        "interrupted: it goes on until it looks at `ctx.cancelled` or ends.",
+        pair.attempt,
+        pair.job_id,
+        reason.value,
+        extra=_fields(worker, pair.job_id, pair.attempt),
+    )
+
+
+def log_start(queues: tuple[str, ...], slots: int, wire_names: frozenset[str]) -> None:
+    """Log what a worker serves."""
+    if not wire_names:
+        logger.warning("This worker knows no job: is the module that declares them imported?")
+    logger.info(
+        "Serving %s with %d slots; jobs known: %s. Interrupt (Ctrl-C) or SIGTERM ends it in order.",
+        ", ".join(queues),
+        slots,
+        ", ".join(sorted(wire_names)) or "none",
+    )
+
+
+def log_drain(running: int, grace: timedelta) -> None:
+    """Log that a signal was heard."""
+    logger.info(
+        "Ending: nothing more is claimed; %d running handlers may finish within %g s. "
+        "A second signal hurries.",
+        running,
+        grace.total_seconds(),
+    )
+
+
+def log_hurry(running: int, patience: timedelta) -> None:
+    """Log that a further signal was heard."""
+    logger.warning(
+        "Hurrying: %d running handlers are asked to stop, for %g s at most.",
+        running,
+        patience.total_seconds(),
+    )
+
+
 def log_pulse_notice(notice: PulseNotice) -> None:
     """Log what the pulse wants known."""
     match notice:
@@ -116,7 +166,9 @@ def log_pulse_notice(notice: PulseNotice) -> None:
                 extra={"worker": str(worker)},
             )
         case NoticeNoAnswer(why):
-            logger.warning("A heartbeat had no answer; trying again until it has. %s", why)
+            logger.warning(
+                "A heartbeat had no answer; trying again until it has (%s).", _inner(why)
+            )
         case _:
             assert_never(notice)
 
@@ -142,13 +194,17 @@ def _log_stale(notice: NoticeStale) -> None:
     )
 
 
+def _inner(why: str) -> str:
+    """A sentence as part of another one."""
+    return why.rstrip(".")
+
+
 def _log_attempt(level: int, job: Claimed, what: str) -> None:
     if logger.isEnabledFor(level):
         extra = _fields(job.worker, job.id, job.attempt)
         extra |= {"wire_name": job.wire_name, "queue": job.queue, "tenant": job.tenant}
-        logger.log(
-            level, "Attempt %d of %s %s %s.", job.attempt, job.wire_name, job.id, what, extra=extra
-        )
+        line = "Attempt %d of %s %s %s."
+        logger.log(level, line, job.attempt, job.wire_name, job.id, _inner(what), extra=extra)
 
 
 def _fields(worker: WorkerId, job_id: JobId, attempt: Attempt) -> dict[str, object]:

@@ -30,7 +30,7 @@ from tidemill.core.node import Node
 from tidemill.shell.calls import StoreCalls
 from tidemill.shell.execution import Execution, Executor
 from tidemill.shell.monotonic import Monotonic
-from tidemill.shell.notices import log_ending, log_notice
+from tidemill.shell.notices import log_ending, log_not_interrupted, log_notice
 from tidemill.values.endings import CancelReason, Ending
 from tidemill.values.ids import WorkerId
 from tidemill.values.jobs import Claimed
@@ -79,6 +79,11 @@ class Pump:
     def draining(self) -> bool:
         """Whether the worker is on its way to the end."""
         return self._parts.node.draining
+
+    @property
+    def running(self) -> int:
+        """Handlers that have not ended yet."""
+        return len(self._executions)
 
     @property
     def now(self) -> float:
@@ -144,6 +149,8 @@ class Pump:
                 execution = self._executions.get((worker, pair))
                 if execution is not None:
                     execution.cancel(reason)
+                    if execution.interrupt is None:
+                        log_not_interrupted(worker, pair, reason)
             case WakeAt(at):
                 self._wake_at(at)
             case RegisterAnew(worker, why):

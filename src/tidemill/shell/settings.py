@@ -29,7 +29,8 @@ class WorkerSettings:
         delivery_timeout: how long one store call may take before its answer is given up
             (default 10 s).
         stall_limit: an event loop that has not turned for so long is left to lapse (default
-            5 min).
+            5 min, at least the lease).
+        keep_tracebacks: store the traceback of a failed attempt (default on).
         quarantine_unknown: claim jobs of unknown wire names and quarantine them, instead of
             leaving them to workers that know them (default off).
     """
@@ -43,6 +44,7 @@ class WorkerSettings:
     patience: timedelta = timedelta(seconds=5)
     delivery_timeout: timedelta = timedelta(seconds=10)
     stall_limit: timedelta = timedelta(minutes=5)
+    keep_tracebacks: bool = True
     quarantine_unknown: bool = False
 
     def __post_init__(self) -> None:
@@ -55,25 +57,33 @@ class WorkerSettings:
             raise ConfigurationError(message)
         for name in ("poll_interval", "maintenance_interval", "delivery_timeout", "stall_limit"):
             if getattr(self, name) <= timedelta(0):
-                message = f"{name}={getattr(self, name)} must be longer than nothing."
+                message = f"{name}={getattr(self, name)} must be greater than zero."
                 raise ConfigurationError(message)
+        if self.stall_limit < self.lease:
+            message = (
+                f"stall_limit={self.stall_limit} is shorter than lease={self.lease}: a healthy "
+                "loop is seen to turn only at heartbeats. Give at least the lease."
+            )
+            raise ConfigurationError(message)
         for name in ("grace", "patience"):
             if getattr(self, name) < timedelta(0):
                 message = f"{name}={getattr(self, name)} must not be negative."
                 raise ConfigurationError(message)
 
-    def node_options(self, wire_names: frozenset[str]) -> NodeOptions:
-        """What the node is told."""
+    def node_options(self, wire_names: frozenset[str] | None) -> NodeOptions:
+        """What the node is told; `wire_names` are those it claims, None for every name."""
         return NodeOptions(
             slots=self.concurrency,
-            wire_names=None if self.quarantine_unknown else wire_names,
+            wire_names=wire_names,
             poll_interval=self.poll_interval.total_seconds(),
+            listen_interval=self.poll_interval.total_seconds(),
             maintenance_interval=self.maintenance_interval.total_seconds(),
             patience=self.patience.total_seconds(),
+            keep_tracebacks=self.keep_tracebacks,
         )
 
     def pulse_options(self) -> PulseOptions:
-        """What the pulse is told. A loop turns at least once per heartbeat to be seen alive."""
-        lease = self.lease.total_seconds()
-        stall_limit = max(self.stall_limit.total_seconds(), lease)
-        return PulseOptions.for_lease(lease, stall_limit=stall_limit)
+        """What the pulse is told."""
+        return PulseOptions.for_lease(
+            self.lease.total_seconds(), stall_limit=self.stall_limit.total_seconds()
+        )

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from threading import Lock, Thread
 
-Job = Callable[[], None]
+Call = Callable[[], None]
 
 
 class DaemonThreads:
@@ -21,13 +21,13 @@ class DaemonThreads:
         """Start no thread yet."""
         self._size = size
         self._name = name
-        self._calls: SimpleQueue[Job | None] = SimpleQueue()
+        self._calls: SimpleQueue[Call | None] = SimpleQueue()
         self._lock = Lock()
         self._started = 0
         self._idle = 0
         self._waiting = 0
 
-    def submit(self, call: Job) -> None:
+    def submit(self, call: Call) -> None:
         """Run `call` on a thread, when one is free. It must not raise.
 
         Raises:

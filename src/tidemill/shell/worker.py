@@ -18,7 +18,7 @@ from tidemill.shell.definitions import ContextFactory, Definitions
 from tidemill.shell.execution import Executor
 from tidemill.shell.heart import Heart, introduction
 from tidemill.shell.monotonic import Monotonic, monotonic
-from tidemill.shell.notices import logger
+from tidemill.shell.notices import log_drain, log_hurry, log_start, logger
 from tidemill.shell.pump import Parts, Pump
 from tidemill.shell.settings import WorkerSettings
 from tidemill.shell.store_time import StoreTime
@@ -64,6 +64,10 @@ class Worker:
         self._hurried = False
         self._closed = False
 
+    def __repr__(self) -> str:
+        queues = ", ".join(self._policy.queues)
+        return f"<Worker of {queues}: {self._settings.concurrency} slots, {self._stage()}>"
+
     @property
     def unfinished(self) -> int:
         """Coroutine handlers that have not ended; after `wait`, those that ignored their stop."""
@@ -96,6 +100,7 @@ class Worker:
             unwatch()
             raise
         self._pump, self._heart_ended, self._unwatch = pump, ended, unwatch
+        log_start(self._policy.queues, self._settings.concurrency, self._definitions.wire_names())
 
     async def wait(self) -> None:
         """Until the worker has drained, by `stop` or by a signal; then close it.
@@ -114,6 +119,8 @@ class Worker:
             logger.error(
                 "Ended with %d outcomes unreported; their attempts lapse and run again.", unreported
             )
+        if not self._closed:
+            logger.info("Stopped.")
         self._closed = True
 
     async def stop(self, grace: timedelta | None = None) -> None:
@@ -197,24 +204,28 @@ class Worker:
     def _signalled(self) -> None:
         pump = self._started()
         if pump.draining:
-            logger.warning("Signalled again: hurrying.")
+            log_hurry(pump.running, self._settings.patience)
             self.hurry()
             return
-        logger.info("Signalled: no more jobs are claimed; running handlers may finish.")
+        log_drain(pump.running, self._settings.grace)
         self.drain()
 
     def _make_heart(self) -> Heart:
         introduce = introduction(
-            self._policy.queues, self._definitions.wire_names(), self._settings.concurrency
+            self._policy.queues, self._known_names(), self._settings.concurrency
         )
         return Heart(self._store, self._settings.pulse_options(), introduce, self._clock)
+
+    def _known_names(self) -> frozenset[str] | None:
+        """The wire names that this worker claims; None for every name."""
+        return None if self._settings.quarantine_unknown else self._definitions.wire_names()
 
     def _make_pump(self) -> Pump:
         settings = self._settings
         calls = StoreCalls(
             self._store, settings.lease, settings.delivery_timeout, self._clock, self._store_time
         )
-        node = Node(settings.node_options(self._definitions.wire_names()), self._policy)
+        node = Node(settings.node_options(self._known_names()), self._policy)
         return Pump(Parts(node, calls, self._executor, self._heart, self._clock))
 
     async def _close(self, pump: Pump) -> None:
@@ -233,6 +244,13 @@ class Worker:
             self._heart.join()
         elif not self._closed:
             logger.error("A heartbeat is stuck in the store; the lease is left to lapse.")
+
+    def _stage(self) -> str:
+        if self._pump is None:
+            return "not started"
+        if self._closed:
+            return "ended"
+        return "ending" if self._pump.draining else "running"
 
     def _started(self) -> Pump:
         if self._pump is None:

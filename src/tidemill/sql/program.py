@@ -7,7 +7,7 @@ a user's transaction, and can be interrupted between any two statements by a tes
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeVar
 
@@ -45,9 +45,38 @@ class Batch:
 
 
 class Commit:
-    """Ends the transaction; what follows is in a new one. The rest may be lost on its own."""
+    """Ends the transaction; what follows is in a new one.
+
+    A fault after it is told as one that left something behind: such a program is never tried again
+    by whoever runs it, so this is for programs whose callers may simply ask again.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class FollowUp:
+    """Commits, then has another program run, in transactions of its own.
+
+    What came before stands whatever becomes of it: it is tried again on its own, and if it fails
+    for good that is logged, and `otherwise` is taken for its value.
+
+    Attributes:
+        make: makes the program, once for each try.
+        otherwise: its value if it fails.
+        what: what is then lost, for the log.
+    """
+
+    make: Callable[[], Program[Any]]
+    otherwise: object
+    what: str
 
 
 COMMIT: Final = Commit()
-Step = Statement | Batch | Commit
+Step = Statement | Batch | Commit | FollowUp
 Program = Generator[Step, Sequence[Row], T]
+
+
+def follow_up(make: Callable[[], Program[T]], otherwise: T, what: str) -> Program[T]:
+    """Yield a `FollowUp` and answer its value."""
+    rows = yield FollowUp(make, otherwise, what)
+    value: T = rows[0]["value"]
+    return value

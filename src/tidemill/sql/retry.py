@@ -29,5 +29,5 @@ def decode_retry(stored: str | None) -> Retry:
         return DEFAULT_RETRY
     try:
         return _decoder.decode(stored)
-    except (msgspec.MsgspecError, TidemillError):
+    except (msgspec.MsgspecError, TidemillError, TypeError):
         return DEFAULT_RETRY

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+from tidemill.core.lease import Lease
 from tidemill.core.verdicts import Standing
 from tidemill.sql.codes import held_of, state_of, verdict_of
 from tidemill.sql.dialects.dialect import Dialect, duration_or_none, instant_or_none
@@ -132,15 +133,17 @@ def running_pairs(dialect: Dialect, rows: Sequence[Row]) -> tuple[RunningPair, .
     )
 
 
-def lease_is_live(dialect: Dialect, row: Row, now: datetime) -> bool:
-    """Whether a workers row holds a live lease: dead at its expiry instant (clause C5).
+def lease_of(dialect: Dialect, row: Row) -> Lease:
+    return Lease(
+        dialect.instant(row["lease_expires_at"]),
+        row["lapsed_at"] is not None,
+        row["deregistered_at"] is not None,
+    )
 
-    A row of nulls says that there is no such worker.
-    """
-    if row["lease_expires_at"] is None:
-        return False
-    ended = row["lapsed_at"] is not None or row["deregistered_at"] is not None
-    return not ended and now < dialect.instant(row["lease_expires_at"])
+
+def lease_is_live(dialect: Dialect, row: Row, now: datetime) -> bool:
+    """Whether a workers row holds a live lease; a row of nulls says that there is no worker."""
+    return row["lease_expires_at"] is not None and lease_of(dialect, row).is_live(now)
 
 
 def worker_info(dialect: Dialect, row: Row) -> WorkerInfo:
@@ -150,7 +153,7 @@ def worker_info(dialect: Dialect, row: Row) -> WorkerInfo:
         pid=row["pid"],
         version=row["version"],
         queues=tuple(read_names(row["queues"])),
-        wire_names=frozenset(read_names(row["wire_names"])),
+        wire_names=read_wire_names(row["wire_names"]),
         slots=row["slots"],
     )
 
@@ -168,7 +171,7 @@ def worker_record(dialect: Dialect, row: Row, now: datetime) -> WorkerRecord:
         started_at=dialect.instant(row["started_at"]),
         lease_expires_at=dialect.instant(row["lease_expires_at"]),
         lapsed_at=instant_or_none(dialect, row["lapsed_at"]),
-        live=lease_is_live(dialect, row, now),
+        live=lease_of(dialect, row).is_live(now),
         running=row["running"],
     )
 
@@ -181,3 +184,17 @@ def write_names(names: Iterable[str]) -> str:
 def read_names(stored: str) -> list[str]:
     names: list[str] = json.loads(stored)
     return names
+
+
+def write_wire_names(names: frozenset[str] | None) -> str:
+    """The wire names that a worker knows, as JSON text; `null` is every name."""
+    return "null" if names is None else write_names(sorted(names))
+
+
+def read_wire_names(stored: str) -> frozenset[str] | None:
+    """The names of a stored text; one that does not read stands for none (clause C6)."""
+    try:
+        names: list[str] | None = json.loads(stored)
+        return None if names is None else frozenset(names)
+    except (TypeError, ValueError):
+        return frozenset()

@@ -2,10 +2,11 @@
 
 Rules that hold for every operation:
 
-* It is one transaction (or a few, where its docstring says so): all of it commits or none.
+* It is one transaction: all of it commits or none. Where its docstring says that a part follows
+  in a transaction of its own, that part may be lost alone, and takes back no answer.
 * Decisions about time are taken on the store's clock (clause A1), never on the caller's.
 * Refusals are `Refused` errors raised before anything is written; expected outcomes are values.
-* `StoreUnavailable` means that nothing was committed; `AnswerLost` that nobody knows.
+* `StoreUnavailable` means that nothing was committed; `AnswerLost` that something may have been.
 """
 
 from __future__ import annotations
@@ -37,13 +38,11 @@ class Capabilities:
     Attributes:
         name: how documentation calls the store.
         hints: it can tell its own process that something may be due.
-        shared: processes and hosts other than this one may use it.
         persistent: it survives the process. `tidemill worker` refuses a store that does not.
     """
 
     name: str
     hints: bool
-    shared: bool
     persistent: bool
 
 
@@ -72,7 +71,11 @@ class Store(Protocol):
         ...
 
     async def perform(self, operation: Operation[R]) -> R:
-        """Perform one operation from a coroutine, without blocking its loop."""
+        """Perform one operation from a coroutine, without blocking its loop.
+
+        One whose caller is cancelled before its turn has come is never performed; one that has
+        begun goes on to its end.
+        """
         ...
 
     def perform_sync(self, operation: Operation[R]) -> R:
@@ -84,9 +87,10 @@ class Store(Protocol):
         ...
 
     def watch(self, wake: Callable[[], None]) -> Callable[[], None]:
-        """Call `wake` from any thread when something may be due; answers how to stop.
+        """Call `wake` from any thread when there may be news; answers how to stop.
 
-        A hint may be lost, doubled or late (promise P7). Without the capability it is never called.
+        News is something that may be due, or a running job that is asked to cancel. A hint may be
+        lost, doubled or late (promise P7). Without the capability it is never called.
         """
         ...
 

@@ -16,8 +16,10 @@ class Exchange(Operation[Exchanged]):
 
     An outcome applies iff its job is running, its worker is `worker`, its attempt is the reported
     one and the worker's lease is live; the lease is read once per exchange. What is rejected as
-    stale changes nothing but an append-only record, written in a transaction of its own after this
-    one. Due scheduled jobs of the asked queues become ready before the claim.
+    stale changes nothing but an append-only record, which follows in a transaction of its own. Due
+    scheduled jobs of the asked queues become ready before the claim, up to 1,000 of each queue,
+    longest due first; and at most 1,000 jobs that may not run are set aside. Where either bound
+    was met, `next_due` is zero.
     """
 
     worker: WorkerId

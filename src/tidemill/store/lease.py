@@ -18,7 +18,8 @@ class Register(Operation[Registered]):
     Repeating the very same registration while its lease is live is allowed, since the answer to
     the first may have been lost; it renews the lease as a beat would, so that a caller who counts
     from its last call never believes in more lease than there is. Jobs held because nobody knew
-    their wire name are released to the claim if this worker knows it.
+    their wire name are released to the claim if this worker knows it, up to 10,000 of them; the
+    next rounds of upkeep release the rest.
 
     Raises:
         WorkerIdUsed: the id lapsed, was deregistered, or belongs to a worker that presents itself
@@ -55,8 +56,11 @@ class Maintain(Operation[Maintained]):
     * Jobs past their `not_after` that were never started become cancelled (F1).
     * Held jobs whose reason is gone are released to the claim (J3).
 
-    `lease` is the sweeping node's own: where one writer can block all heartbeats, no lapse is
-    declared within that time of such a block (C10). Each part is a transaction of its own.
+    Where one writer can block all heartbeats, a lease that expired does not count as lapsed within
+    its own length of such a block, nor before the sweeping process has itself been able to write
+    for so long (C10). `lease` is the sweeping node's own: its heart is known to write every third
+    of it. The second and the third part each follow in a
+    transaction of their own: what the answer says of the first stands, whatever becomes of them.
     """
 
     lease: timedelta

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from tidemill.store.contract import Operation
 from tidemill.values.ids import JobId
 from tidemill.values.jobs import JobDetails
-from tidemill.values.monitor import EVERY_JOB, JobEnd, JobFilter, JobPage, QueueCount, WorkerRecord
+from tidemill.values.monitor import (
+    EVERY_JOB,
+    JobEnd,
+    JobFilter,
+    JobPage,
+    QueueCount,
+    QueueRecord,
+    WorkerRecord,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +55,11 @@ class CountJobs(Operation[tuple[QueueCount, ...]]):
 @dataclass(frozen=True, slots=True)
 class ListWorkers(Operation[tuple[WorkerRecord, ...]]):
     """The registered workers, oldest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListQueues(Operation[tuple[QueueRecord, ...]]):
+    """The queues that are paused or hold a job that has not ended, by name.
+
+    It costs as much as there are jobs on their way, and nothing for those that have ended.
+    """

@@ -2,16 +2,18 @@
 
 Every action carries an actor and an id made by the client: the same id again changes nothing and
 answers what the first one answered. An id that named an action of another kind, and an actor that
-no store can write, are refused with `InvalidValue`.
+no store can write, are refused with `InvalidValue`. `kind` is the word for the action in the
+audit.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from tidemill.store.contract import Operation
 from tidemill.values.ids import ActionId, JobId
-from tidemill.values.operators import ActionResult
+from tidemill.values.operators import ActionResult, QueueResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +23,8 @@ class Cancel(Operation[tuple[ActionResult, ...]]):
     `done` (now cancelled), `requested` (it runs; asking twice is fine), `unchanged` (terminal) or
     `not-found`, per job and in order.
     """
+
+    kind: ClassVar[str] = "cancel"
 
     job_ids: tuple[JobId, ...]
     actor: str
@@ -36,6 +40,8 @@ class Requeue(Operation[tuple[ActionResult, ...]]):
     other state), `key-held` (another active job carries the key) or `not-found`.
     """
 
+    kind: ClassVar[str] = "requeue"
+
     job_ids: tuple[JobId, ...]
     actor: str
     action: ActionId
@@ -45,12 +51,14 @@ class Requeue(Operation[tuple[ActionResult, ...]]):
 class Rerun(Operation[ActionResult]):
     """Enqueue a new job, due now, with the content of a terminal one, linked by `rerun_of`.
 
-    `done` with `other` set to `new_id`, `unchanged` (not terminal), `key-held` or `not-found`.
+    `done` with `other` set to `new_id`, `unchanged` (not terminal) or `not-found`.
     The copy carries no idempotency key and no expiry: both spoke of the first request.
 
     Raises:
         JobIdConflict: `new_id` is taken.
     """
+
+    kind: ClassVar[str] = "rerun"
 
     job_id: JobId
     new_id: JobId
@@ -62,6 +70,24 @@ class Rerun(Operation[ActionResult]):
 class RunNow(Operation[tuple[ActionResult, ...]]):
     """Make scheduled jobs ready and due now; spends no budget. Others are `unchanged`."""
 
+    kind: ClassVar[str] = "run-now"
+
     job_ids: tuple[JobId, ...]
+    actor: str
+    action: ActionId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PauseQueue(Operation[QueueResult]):
+    """Pause a queue, or with `paused=False` resume it: `done`, or `unchanged` if it was so.
+
+    Nothing is claimed from a paused queue, and it says no next due instant; what runs goes on,
+    and jobs may be enqueued. A queue may be paused before it has jobs.
+    """
+
+    kind: ClassVar[str] = "pause-queue"
+
+    queue: str
+    paused: bool
     actor: str
     action: ActionId

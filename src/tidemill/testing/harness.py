@@ -24,7 +24,6 @@ from tidemill.testing.enqueued import Expectation
 from tidemill.testing.errors import JobFailed
 from tidemill.testing.inline import InlineCalls
 from tidemill.testing.originals import Originals
-from tidemill.testing.override import overriding
 from tidemill.testing.queues import EveryQueue
 from tidemill.testing.rig import Bench, Ran, Rig
 from tidemill.testing.store import HarnessStore
@@ -112,7 +111,7 @@ class Harness:
             raise WrongContext(message)
         self.mill.load_imports()
         with ExitStack() as stack:
-            stack.enter_context(overriding(self.mill, self.store))
+            stack.enter_context(self.mill.using(self.store))
             stack.callback(self._bench.threads.close)
             self._opened = stack.pop_all()
         return self

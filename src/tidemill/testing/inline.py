@@ -7,7 +7,7 @@ from asyncio.events import (
     _set_running_loop,  # pyright: ignore[reportPrivateUsage] - public to event loops, as this is one
 )
 
-from tidemill.shell.threads import DaemonThreads, Job
+from tidemill.shell.threads import Call, DaemonThreads
 
 
 class InlineCalls(DaemonThreads):
@@ -20,7 +20,7 @@ class InlineCalls(DaemonThreads):
     def __init__(self) -> None:
         super().__init__(0, "inline")
 
-    def submit(self, call: Job) -> None:
+    def submit(self, call: Call) -> None:
         """Run `call` at the loop's next turn."""
         loop = asyncio.get_running_loop()
 

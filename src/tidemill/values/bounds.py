@@ -19,7 +19,6 @@ class Bounds:
     """Wire names, queue names, tenants, tag keys and tag values."""
     key_bytes: int = 255
     tags_per_job: int = 64
-    parents_per_job: int = 1_000
     trace_context_bytes: int = 512
     error_message_bytes: int = 2_048
     error_detail_bytes: int = 16_384

@@ -22,8 +22,8 @@ _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?) *(ms|s|m|h|d|w) *")
 _WHOLE = re.compile(rf"(?:{_PART.pattern})+")
 
 
-def duration(value: Duration, what: str) -> timedelta:
-    """The timedelta that `value` stands for; `what` names the setting in errors.
+def duration(value: object, what: str) -> timedelta:
+    """The timedelta that a `Duration` stands for; `what` names the setting in errors.
 
     Text is one or more numbers, each with a unit: ms, s, m (minutes), h, d or w. A number without
     a unit is refused, because nobody can tell seconds from minutes.
@@ -33,7 +33,7 @@ def duration(value: Duration, what: str) -> timedelta:
     """
     if isinstance(value, timedelta):
         return value
-    if not isinstance(value, str) or not _WHOLE.fullmatch(value):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without a checker
+    if not isinstance(value, str) or not _WHOLE.fullmatch(value):
         message = (
             f"{what}={value!r} is not a duration; give a timedelta, or text with its unit "
             'such as "30s", "5m" or "1h30m".'

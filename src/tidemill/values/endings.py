@@ -37,7 +37,7 @@ class Raised:
 
 @dataclass(frozen=True, slots=True)
 class Discarded:
-    """The handler raised `Discard`: the job is not worth another try."""
+    """The handler raised `Discard`: the job is not worth another attempt."""
 
     error: ErrorInfo
 

@@ -49,6 +49,7 @@ class Exchanged:
         next_due: how long until the next scheduled job of the asked queues is due; None if
             there is none, or nothing was asked.
         running: what runs under this worker, this claim excluded; None unless asked.
+        cancels: the attempts of this worker whose cancel is requested, always (clause G2).
     """
 
     worker: WorkerId
@@ -58,3 +59,4 @@ class Exchanged:
     claimed: tuple[Claimed, ...] = ()
     next_due: timedelta | None = None
     running: tuple[RunningPair, ...] | None = None
+    cancels: tuple[RunningPair, ...] = ()

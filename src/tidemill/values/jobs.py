@@ -137,7 +137,7 @@ class AttemptRecord:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who holds a job: the pair that the fence compares, and the state it is in."""
+    """Who holds a job: the worker and attempt that the fence compares, and the state it is in."""
 
     worker: WorkerId | None
     attempt: Attempt
@@ -146,10 +146,57 @@ class Holder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobDetails:
-    """One job, whole: the record with payload, output, tags and attempts (oldest first)."""
+    """One job, whole: the record with payload, output, tags and attempts (oldest first).
+
+    What is asked for most can be read here as in the record.
+    """
 
     record: JobRecord
     payload: bytes
     output: bytes | None
     tags: frozenset[Tag] = field(default_factory=frozenset[Tag])
     attempts: tuple[AttemptRecord, ...] = ()
+
+    def __repr__(self) -> str:
+        why = f" ({self.cause})" if self.cause else ""
+        return f"<JobDetails {self.id} {self.wire_name}: {self.state}{why}, attempt {self.attempt}>"
+
+    @property
+    def id(self) -> JobId:
+        """The job's id."""
+        return self.record.id
+
+    @property
+    def wire_name(self) -> str:
+        """The name it was stored under."""
+        return self.record.wire_name
+
+    @property
+    def queue(self) -> str:
+        """The queue it is in."""
+        return self.record.queue
+
+    @property
+    def state(self) -> JobState:
+        """Where it stands."""
+        return self.record.state
+
+    @property
+    def cause(self) -> str | None:
+        """Why it is in its terminal state, where the state alone does not say."""
+        return self.record.cause
+
+    @property
+    def attempt(self) -> Attempt:
+        """The number of its latest attempt; 0 before the first."""
+        return self.record.attempt
+
+    @property
+    def due_at(self) -> datetime:
+        """When it is or was due (UTC)."""
+        return self.record.due_at
+
+    @property
+    def finished_at(self) -> datetime | None:
+        """When it ended (UTC); None before."""
+        return self.record.finished_at

@@ -40,6 +40,22 @@ class QueueCount:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class QueueRecord:
+    """A queue as lists show it: whether it is paused, and how many jobs are on their way.
+
+    `ready` are those that a claim would look at; `held` are ready too, and set aside. Terminal
+    jobs are not counted: `CountJobs` does that, at the price of a scan.
+    """
+
+    queue: str
+    paused: bool
+    ready: int = 0
+    held: int = 0
+    scheduled: int = 0
+    running: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobEnd:
     """How a job stands, for someone who waits for its result."""
 
@@ -50,14 +66,17 @@ class JobEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerRecord:
-    """A registered worker as lists show it; `running` counts its attempts."""
+    """A registered worker as lists show it.
+
+    `running` counts its attempts; `wire_names` is None for a worker that claims every name.
+    """
 
     id: WorkerId
     host: str
     pid: int
     version: str
     queues: tuple[str, ...]
-    wire_names: frozenset[str]
+    wire_names: frozenset[str] | None
     slots: int
     started_at: datetime
     lease_expires_at: datetime

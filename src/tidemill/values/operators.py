@@ -1,4 +1,4 @@
-"""What an operator action did to a job."""
+"""What an operator action did to a job, or to a queue."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from tidemill.values.states import JobState
 
 
 class Effect(StrEnum):
-    """What became of an operator action on one job."""
+    """What became of an operator action on one job or one queue."""
 
     DONE = "done"
     REQUESTED = "requested"
-    """A running job was asked to cancel; its worker hears of it with the next heartbeat."""
+    """A running job was asked to cancel; its worker hears of it at its next poll."""
     UNCHANGED = "unchanged"
-    """The job's state does not allow it; nothing was written."""
+    """It is so already, or the job's state does not allow it; nothing was written."""
     KEY_HELD = "key-held"
     """Another active job carries the idempotency key now; nothing was written."""
     NOT_FOUND = "not-found"
@@ -34,3 +34,15 @@ class ActionResult:
     effect: Effect
     state: JobState | None = None
     other: JobId | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueResult:
+    """The effect of one action on one queue: `done`, or `unchanged` if it was so before.
+
+    `paused` is how the queue stands afterwards.
+    """
+
+    queue: str
+    effect: Effect
+    paused: bool

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import Self
+from typing import Any, Self, TypedDict, Unpack
 
 from tidemill.errors import ConfigurationError
+from tidemill.values.durations import Duration, duration
 
 DEFAULT_MAX_ATTEMPTS = 5
 DEFAULT_FIRST_DELAY = timedelta(seconds=5)
@@ -16,10 +17,12 @@ DEFAULT_JITTER = 0.1
 DEFAULT_INTERRUPTION_LIMIT = 10
 
 ExceptionNames = tuple[str, ...]
+ExceptionKinds = tuple[type[BaseException] | str, ...]
+"""Exception classes, or their names as `module.qualname` (built-in ones: the bare name)."""
 
 
 class Backoff(StrEnum):
-    """How the wait grows from one try to the next."""
+    """How the wait grows from one attempt to the next."""
 
     NONE = "none"
     FIXED = "fixed"
@@ -27,22 +30,36 @@ class Backoff(StrEnum):
     LISTED = "listed"
 
 
+class RetryOptions(TypedDict, total=False):
+    """What every way to make a policy takes beside its waits; `Retry` says what each means."""
+
+    count_lapses: bool
+    interruption_limit: int
+    retry_on: ExceptionKinds
+    discard_on: ExceptionKinds
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
     """What happens after an attempt that did not succeed.
 
+    Made by `exponential`, `fixed`, `listed`, `immediate` or `never`, whose waits may be timedeltas
+    or text such as `"30s"`. A policy that cannot work raises ConfigurationError.
+
     Attributes:
-        max_attempts: tries in all, the first included, before the job is `dead`. At least 1.
+        max_attempts: attempts that may fail, the first included, before the job is `dead`; at
+            least 1. Released and snoozed ones do not count, nor lapsed ones unless `count_lapses`.
         backoff: how the wait grows.
         delays: the waits: one for `fixed` and the first one for `exponential`, each for `listed`
             (the last repeats), none for `none`.
-        factor: growth per try of `exponential`.
+        factor: growth per attempt of `exponential`.
         cap: the longest wait, before jitter.
         jitter: the share of the wait that is spread evenly around it, 0 to 1. Drawn from a hash
             of (job id, attempt), so the same attempt always waits the same time.
-        count_lapses: whether a lapse spends a try. Off by default: a crash also takes the
+        count_lapses: whether a lapse counts as a failure. Off by default: a crash also takes the
             innocent jobs beside the guilty one. Lapses are bounded by `interruption_limit`.
-        interruption_limit: lapses since the last requeue after which the job is `dead` as poison.
+        interruption_limit: lapses since the last requeue that are forgiven; one more and the job
+            is `dead` as poison, so with the default of 10 the eleventh lapse is the last.
         retry_on: names of the exceptions that may be retried; empty means all of them.
         discard_on: names of the exceptions that end the job at once.
     """
@@ -60,15 +77,14 @@ class Retry:
 
     def __post_init__(self) -> None:
         """Refuse a policy that cannot be followed."""
-        _require(self.max_attempts >= 1, "max_attempts", self.max_attempts, "at least 1")
-        _require(
-            self.interruption_limit >= 0, "interruption_limit", self.interruption_limit, ">= 0"
-        )
-        _require(0 <= self.jitter <= 1, "jitter", self.jitter, "between 0 and 1")
-        _require(1 <= self.factor < float("inf"), "factor", self.factor, "finite and at least 1")
-        _require(self.cap >= timedelta(0), "cap", self.cap, "not negative")
-        for delay in self.delays:
-            _require(delay >= timedelta(0), "delay", delay, "not negative")
+        attempts, limit = self.max_attempts, self.interruption_limit
+        _require("max_attempts", attempts, "at least 1", holds=attempts >= 1)
+        _require("interruption_limit", limit, "at least 0", holds=limit >= 0)
+        _require("jitter", self.jitter, "between 0 and 1", holds=0 <= self.jitter <= 1)
+        grows = 1 <= self.factor < float("inf")
+        _require("factor", self.factor, "finite and at least 1", holds=grows)
+        for name, wait in (("cap", self.cap), *(("delay", each) for each in self.delays)):
+            _require(name, str(wait), "not negative", holds=wait >= timedelta(0))
         if self.backoff is not Backoff.NONE and not self.delays:
             message = f"Retry with backoff {self.backoff.value!r} needs at least one delay."
             raise ConfigurationError(message)
@@ -77,84 +93,93 @@ class Retry:
     def exponential(
         cls,
         *,
-        max_attempts: int = DEFAULT_MAX_ATTEMPTS,
-        first: timedelta = DEFAULT_FIRST_DELAY,
+        first: Duration = DEFAULT_FIRST_DELAY,
         factor: float = 2.0,
-        cap: timedelta = DEFAULT_CAP,
+        cap: Duration = DEFAULT_CAP,
         jitter: float = DEFAULT_JITTER,
-        count_lapses: bool = False,
-        interruption_limit: int = DEFAULT_INTERRUPTION_LIMIT,
-        retry_on: tuple[type[BaseException] | str, ...] = (),
-        discard_on: tuple[type[BaseException] | str, ...] = (),
+        max_attempts: int = DEFAULT_MAX_ATTEMPTS,
+        **options: Unpack[RetryOptions],
     ) -> Self:
-        """Wait `first`, then `factor` times longer each try, up to `cap` (the default policy)."""
+        """Wait `first`, then `factor` times longer each time, up to `cap` (the default policy)."""
         return cls(
             max_attempts=max_attempts,
             backoff=Backoff.EXPONENTIAL,
-            delays=(first,),
+            delays=(duration(first, "Retry first"),),
             factor=factor,
-            cap=cap,
+            cap=duration(cap, "Retry cap"),
             jitter=jitter,
-            count_lapses=count_lapses,
-            interruption_limit=interruption_limit,
-            retry_on=_names(retry_on),
-            discard_on=_names(discard_on),
+            **_fields(options),
         )
 
     @classmethod
     def fixed(
         cls,
-        delay: timedelta,
+        delay: Duration,
         *,
-        max_attempts: int = DEFAULT_MAX_ATTEMPTS,
         jitter: float = DEFAULT_JITTER,
-        count_lapses: bool = False,
-        interruption_limit: int = DEFAULT_INTERRUPTION_LIMIT,
-        retry_on: tuple[type[BaseException] | str, ...] = (),
-        discard_on: tuple[type[BaseException] | str, ...] = (),
+        max_attempts: int = DEFAULT_MAX_ATTEMPTS,
+        **options: Unpack[RetryOptions],
     ) -> Self:
-        """Wait the same `delay` before every further try."""
+        """Wait the same `delay` before every further attempt."""
+        wait = duration(delay, "Retry delay")
         return cls(
             max_attempts=max_attempts,
             backoff=Backoff.FIXED,
-            delays=(delay,),
-            cap=delay,
+            delays=(wait,),
+            cap=wait,
             jitter=jitter,
-            count_lapses=count_lapses,
-            interruption_limit=interruption_limit,
-            retry_on=_names(retry_on),
-            discard_on=_names(discard_on),
+            **_fields(options),
         )
 
     @classmethod
     def listed(
         cls,
-        *delays: timedelta,
-        max_attempts: int | None = None,
+        *delays: Duration,
         jitter: float = DEFAULT_JITTER,
-        count_lapses: bool = False,
-        interruption_limit: int = DEFAULT_INTERRUPTION_LIMIT,
+        max_attempts: int | None = None,
+        **options: Unpack[RetryOptions],
     ) -> Self:
-        """Wait each of `delays` in turn; by default one try more than there are delays."""
+        """Wait each of `delays` in turn; by default one attempt more than there are delays."""
+        waits = tuple(duration(delay, "Retry delay") for delay in delays)
         return cls(
-            max_attempts=len(delays) + 1 if max_attempts is None else max_attempts,
+            max_attempts=len(waits) + 1 if max_attempts is None else max_attempts,
             backoff=Backoff.LISTED,
-            delays=delays,
-            cap=max(delays, default=timedelta(0)),
+            delays=waits,
+            cap=max(waits, default=timedelta(0)),
             jitter=jitter,
-            count_lapses=count_lapses,
-            interruption_limit=interruption_limit,
+            **_fields(options),
         )
 
     @classmethod
-    def immediate(cls, *, max_attempts: int = DEFAULT_MAX_ATTEMPTS) -> Self:
+    def immediate(
+        cls, *, max_attempts: int = DEFAULT_MAX_ATTEMPTS, **options: Unpack[RetryOptions]
+    ) -> Self:
         """Try again at once."""
-        return cls(max_attempts=max_attempts, backoff=Backoff.NONE, delays=(), jitter=0)
+        return cls(
+            max_attempts=max_attempts,
+            backoff=Backoff.NONE,
+            delays=(),
+            jitter=0,
+            **_fields(options),
+        )
 
     @classmethod
-    def never(cls) -> Self:
-        """One try only: the first failure is final."""
-        return cls(max_attempts=1, backoff=Backoff.NONE, delays=(), jitter=0)
+    def never(
+        cls, *, interruption_limit: int = DEFAULT_INTERRUPTION_LIMIT, count_lapses: bool = False
+    ) -> Self:
+        """One attempt only: the first failure is final.
+
+        A lapse is no failure: it is tried again, up to `interruption_limit` times, unless
+        `count_lapses`.
+        """
+        return cls(
+            max_attempts=1,
+            backoff=Backoff.NONE,
+            delays=(),
+            jitter=0,
+            interruption_limit=interruption_limit,
+            count_lapses=count_lapses,
+        )
 
 
 def exception_name(kind: type[BaseException]) -> str:
@@ -164,11 +189,19 @@ def exception_name(kind: type[BaseException]) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
-def _names(kinds: tuple[type[BaseException] | str, ...]) -> ExceptionNames:
+def _fields(options: RetryOptions) -> dict[str, Any]:
+    fields: dict[str, Any] = dict(options)
+    for name in ("retry_on", "discard_on"):
+        if name in fields:
+            fields[name] = _names(fields[name])
+    return fields
+
+
+def _names(kinds: ExceptionKinds) -> ExceptionNames:
     return tuple(kind if isinstance(kind, str) else exception_name(kind) for kind in kinds)
 
 
-def _require(holds: bool, name: str, value: object, rule: str) -> None:  # noqa: FBT001
+def _require(name: str, value: object, rule: str, *, holds: bool) -> None:
     if not holds:
         message = f"Retry {name}={value!r} cannot work: it must be {rule}."
         raise ConfigurationError(message)

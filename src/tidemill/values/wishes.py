@@ -20,7 +20,7 @@ class Wish(Exception):
 class RetryAfter(Wish):
     """This attempt failed; try again after `delay` instead of the policy's backoff.
 
-    It spends a try like any failure. A negative delay counts as none. `reason` is kept with the
+    It counts as a failure. A negative delay counts as none. `reason` is kept with the
     attempt.
     """
 
@@ -41,7 +41,7 @@ class Snooze(Wish):
 
 
 class Discard(Wish):
-    """No further try can help: the job ends `dead` with cause `discarded`, and keeps `reason`."""
+    """No attempt can help: the job ends `dead` with cause `discarded`, and keeps `reason`."""
 
     def __init__(self, reason: str = "") -> None:
         """End the job, with the reason to keep."""

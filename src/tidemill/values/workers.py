@@ -17,14 +17,18 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerInfo:
-    """One incarnation of a claiming process."""
+    """One incarnation of a claiming process.
+
+    `wire_names` are the names it knows; None is every name, for a worker that quarantines what it
+    has no handler for.
+    """
 
     id: WorkerId
     host: str
     pid: int
     version: str
     queues: tuple[str, ...]
-    wire_names: frozenset[str]
+    wire_names: frozenset[str] | None
     slots: int
 
 

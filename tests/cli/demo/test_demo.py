@@ -60,7 +60,7 @@ def test_the_run_ends_well_and_says_so(ran):
 
 def test_it_tells_each_fault_as_it_is_made(ran):
     story = [
-        "2 worker processes started",
+        r"2 worker processes started on /.+/demo\.db\.",
         f"{FILES} jobs enqueued",
         r"Worker 1 killed \(SIGKILL\) with \d+ attempts running; worker 3 started",
         r"Worker 2 paused \(SIGSTOP\) with \d+ attempts running",
@@ -122,12 +122,22 @@ def test_too_few_files_fail_the_run_before_it_starts(demo, monkeypatch, options)
     assert f"needs {'5,000' if not options else '11'}" in result.stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_run_that_is_cut_short_leaves_no_worker_behind(tmp_path, number):
+@pytest.mark.parametrize(
+    ("number", "before"),
+    [
+        (signal.SIGINT, signal.SIG_DFL),
+        (signal.SIGINT, signal.SIG_IGN),
+        (signal.SIGTERM, signal.SIG_DFL),
+    ],
+    ids=["interrupted", "interrupted-although-the-parent-ignores-it", "terminated"],
+)
+def test_a_run_that_is_cut_short_leaves_no_worker_behind(tmp_path, number, before):
+    ours = signal.signal(signal.SIGINT, before)  # the child inherits whether it is ignored
     run = subprocess.Popen(
         [sys.executable, "-m", "tidemill", "demo", "--files", "300"],
         env={**os.environ, "TMPDIR": str(tmp_path)}, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
+    signal.signal(signal.SIGINT, ours)
     for line in run.stdout:
         if "of 300 jobs succeeded" in line:
             break

@@ -43,12 +43,14 @@ _FEWEST_WORKERS = 2
 def demo(*, files: int | None, workers: int, no_faults: bool, keep: bool) -> None:
     """Kill workers under load, and prove that no job is lost.
 
+    It needs an environment with at least 5,000 packaged files, or --files N.
+
     One job for each file that the packages installed beside Tidemill list with a hash: it verifies
-    the file's SHA-256. Worker processes share one SQLite file with a lease of 3 s. At 40 % of the
-    work one worker is killed, at 60 % another is paused until its lease is over, and resumed.
-    Then the packages' lists, a journal kept by the handlers and the tables are held against each
-    other. Exits with 1 if they differ, if a file is not what its package says, or if there are
-    fewer than 5,000 files.
+    the file's SHA-256. Worker processes share one SQLite file, in a temporary directory, with a
+    lease of 3 s. At 40 % of the work one worker is killed, at 60 % another is paused until its
+    lease is over, and resumed. Then the packages' lists, a journal kept by the handlers and the
+    tables are held against each other. Exits with 1 if they differ, if a file is
+    not what its package says, or if there are fewer than 5,000 files.
     """
     if not no_faults and workers < _FEWEST_WORKERS:
         raise click.UsageError(
@@ -74,16 +76,21 @@ def demo(*, files: int | None, workers: int, no_faults: bool, keep: bool) -> Non
 
 @contextmanager
 def _ended_in_order() -> Generator[None]:
-    """Let SIGTERM unwind like Ctrl-C does, so that no worker process is left behind."""
+    """Let SIGTERM and SIGINT unwind, so that no worker process is left behind.
+
+    SIGINT is heard even where the parent ignores it, as a shell does for what it starts with `&`.
+    """
 
     def leave(number: int, _frame: object) -> NoReturn:
         raise SystemExit(128 + number)
 
-    before = signal.signal(signal.SIGTERM, leave)
+    wanted = {signal.SIGTERM: leave, signal.SIGINT: signal.default_int_handler}
+    before = {number: signal.signal(number, handler) for number, handler in wanted.items()}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _chosen(wanted: int | None) -> list[RecordedFile]:

@@ -1,9 +1,9 @@
 """The faults of the demonstration: one worker is killed, another sleeps past its lease.
 
 Each is made at its share of the work, and only when it hurts: a worker is stopped, looked at, and
-let go again for another try unless attempts are running under it at that very moment. The one
-that will sleep must not sit on SQLite's write lock either: it would take everyone with it, and
-the store would rightly not call that a lapse.
+let go again unless attempts are running under it at that very moment. The one that will sleep must
+not sit on SQLite's write lock either: it would take everyone with it, and the store would rightly
+not call that a lapse.
 """
 
 from __future__ import annotations

@@ -40,11 +40,13 @@ def recorded(record: Path) -> Iterator[RecordedFile]:
     base = record.parent.parent
     with record.open(encoding="utf-8", newline="") as rows:
         for row in csv.reader(rows):
-            if len(row) != 3 or not row[1].startswith(_HASH) or not row[2]:  # noqa: PLR2004 - path, hash, size
-                continue
-            path = os.path.normpath(base / row[0])
-            if not path.endswith(".pyc") and os.path.isfile(path):  # noqa: PTH113 - it is text already
-                yield RecordedFile(path, _hexadecimal(row[1]), int(row[2]))
+            match row:
+                case [name, digest, size] if size and digest.startswith(_HASH):
+                    path = Path(os.path.normpath(base / name))
+                    if path.suffix != ".pyc" and path.is_file():
+                        yield RecordedFile(str(path), _hexadecimal(digest), int(size))
+                case _:
+                    continue
 
 
 def _directory(name: str) -> Path:

@@ -81,8 +81,8 @@ def _rows(ran: Ran) -> list[tuple[str, str]]:
         counts.append(("killed worker's jobs given back after", f"{ran.recovery_seconds:.1f} s"))
     return [
         *counts,
-        ("time", f"{ran.seconds:.1f} s"),
-        ("of it, to enqueue", f"{ran.enqueue_seconds:.1f} s"),
+        ("time, in all", f"{ran.seconds:.1f} s"),
+        ("time, to enqueue the jobs", f"{ran.enqueue_seconds:.1f} s"),
         ("files per second", f"{totals.succeeded / ran.seconds:,.0f}"),
         ("megabytes per second", f"{totals.size / _MEGA / ran.seconds:,.1f}"),
     ]

@@ -120,7 +120,7 @@ def _start_workers(plan: Plan, screen: Screen, fleet: Fleet, tables: Tables) -> 
         fleet.check()
         _in_time(deadline, "the workers had not registered")
         sleep(_LOOK_SECONDS)
-    screen.say(f"{plan.workers} worker processes started on {plan.database.name}.")
+    screen.say(f"{plan.workers} worker processes started on {plan.database}.")
 
 
 def _enqueue(files: list[RecordedFile]) -> Mapping[UUID, RecordedFile]:

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import TypeVar
 
 import msgspec
 
-from tidemill.errors import InvalidValue
+from tidemill.core.actions import require_kind
 from tidemill.sql.program import Program, Statement
-from tidemill.store.operators import Cancel, Requeue, Rerun, RunNow
-from tidemill.values.operators import ActionResult
+from tidemill.store.operators import Cancel, PauseQueue, Requeue, Rerun, RunNow
+from tidemill.values.operators import ActionResult, QueueResult
 
-_KINDS = {Cancel: "cancel", Requeue: "requeue", Rerun: "rerun", RunNow: "run-now"}
-_answers = msgspec.json.Decoder(tuple[ActionResult, ...])
+OnJobs = tuple[ActionResult, ...]
+OnQueues = tuple[QueueResult, ...]
+R = TypeVar("R", OnJobs, OnQueues)
 
-Action = Cancel | Requeue | Rerun | RunNow
+Action = Cancel | Requeue | Rerun | RunNow | PauseQueue
 
 
-def answer_before(action: Action) -> Program[tuple[ActionResult, ...] | None]:
-    """What this very action was answered before; None if it is new.
+def answer_before(action: Action, answer: type[R]) -> Program[R | None]:
+    """What this very action was answered before, of the type `answer`; None if it is new.
 
     Raises:
         InvalidValue: the id belongs to an action of another kind.
@@ -27,23 +29,19 @@ def answer_before(action: Action) -> Program[tuple[ActionResult, ...] | None]:
     rows = yield Statement("past_action", {"action": action.action})
     if not rows:
         return None
-    kind = rows[0]["kind"]
-    if kind != _KINDS[type(action)]:
-        message = (
-            f"Action id {action.action} belongs to a {kind}; nothing was written. "
-            "Give every action an id of its own."
-        )
-        raise InvalidValue(message)
-    return _answers.decode(rows[0]["answer"])
+    require_kind(action.action, action.kind, rows[0]["kind"])
+    return msgspec.json.decode(rows[0]["answer"], type=answer)
 
 
-def record_action(action: Action, now: datetime, results: Sequence[ActionResult]) -> Program[None]:
+def record_action(
+    action: Action, now: datetime, results: Sequence[ActionResult] | Sequence[QueueResult]
+) -> Program[None]:
     """Leave the audit row, in the action's own transaction."""
     yield Statement(
         "insert_action",
         {
             "action": action.action,
-            "kind": _KINDS[type(action)],
+            "kind": action.kind,
             "actor": action.actor,
             "at": now,
             "answer": msgspec.json.encode(results).decode(),

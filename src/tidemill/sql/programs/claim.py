@@ -5,34 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from enum import Enum, auto
 
-from tidemill.core.poison import is_poison
+from tidemill.core.claim import (
+    MOST_ACTIVATED,
+    MOST_SET_ASIDE,
+    Candidate,
+    Fate,
+    fate,
+)
 from tidemill.core.transitions import By, check
+from tidemill.sql.dialects.dialect import instant_or_none
 from tidemill.sql.program import Program, Row, Statement
 from tidemill.sql.programs.env import CHUNK, Env, chunks
 from tidemill.sql.retry import decode_retry
 from tidemill.sql.rows import claimed, job_id
 from tidemill.values import causes
 from tidemill.values.exchange import ClaimRequest
-from tidemill.values.ids import JobId, WorkerId
+from tidemill.values.ids import Attempt, JobId, WorkerId
 from tidemill.values.jobs import Claimed
 from tidemill.values.states import Held, JobState
 
-MOST_SET_ASIDE = 1_000
-"""How many rows one claim sets aside before it answers with what it has."""
-
 _SOON = timedelta(0)
-
-
-class Fate(Enum):
-    """What a claim does with a ready row."""
-
-    STARTED = auto()
-    START = auto()
-    HOLD = auto()
-    EXPIRE = auto()
-    BURY = auto()
 
 
 @dataclass(slots=True)
@@ -51,30 +44,33 @@ class Claim:
         return self.request.limit - len(self.jobs)
 
 
-def queues_of(request: ClaimRequest) -> tuple[str, ...]:
-    """The queues a claim names, each once, in order."""
-    return tuple(dict.fromkeys(share.queue for share in request.shares))
-
-
 def claim(
-    env: Env,
-    request: ClaimRequest,
-    worker: WorkerId,
-    now: datetime,
-    next_due: timedelta | None,
+    env: Env, state: Claim, queues: Sequence[str], next_due: timedelta | None
 ) -> Program[tuple[tuple[Claimed, ...], timedelta | None]]:
-    """Activate what is due, fill the shares, fill what room is left, tell the next due instant."""
+    """Activate what is due, fill the shares, fill what room is left, tell the next due instant.
+
+    `queues` are those of the request that may be claimed from.
+    """
     if next_due == _SOON:
-        next_due = yield from _activate(env, queues_of(request), now)
-    state = Claim(request, worker, now)
-    for share in request.shares:
-        yield from _take(env, state, share.queue, min(share.limit, state.room))
-    for queue in queues_of(request):
+        next_due = yield from _activate(env, queues, state.now)
+    for share in state.request.shares:
+        if share.queue in queues:
+            yield from _take(env, state, share.queue, min(share.limit, state.room))
+    for queue in queues:
         if queue not in state.dry:
             yield from _take(env, state, queue, state.room)
     if state.set_aside >= MOST_SET_ASIDE and state.room:
         next_due = _SOON
     return tuple(state.jobs), next_due
+
+
+def without_paused(queues: Sequence[str]) -> Program[tuple[str, ...]]:
+    """The queues that may be claimed from (clause C2)."""
+    if not queues:
+        return ()
+    rows = yield Statement("paused_queues_of", {"queues": tuple(queues)})
+    paused = {row["name"] for row in rows}
+    return tuple(queue for queue in queues if queue not in paused)
 
 
 def find_next_due(env: Env, queues: Sequence[str], now: datetime) -> Program[timedelta | None]:
@@ -93,7 +89,7 @@ def _activate(env: Env, queues: Sequence[str], now: datetime) -> Program[timedel
     for queue in queues:
         wait = yield from find_next_due(env, (queue,), now)
         if wait == _SOON:
-            yield Statement("activate_due", {"queue": queue, "now": now, "limit": CHUNK})
+            yield Statement("activate_due", {"queue": queue, "now": now, "limit": MOST_ACTIVATED})
             wait = yield from find_next_due(env, (queue,), now)
         if wait is not None:
             waits.append(wait)
@@ -104,7 +100,7 @@ def _take(env: Env, state: Claim, queue: str, limit: int) -> Program[None]:
     """Start up to `limit` jobs of a queue, setting aside what may not run."""
     wanted = limit
     while wanted > 0 and queue not in state.dry and state.set_aside < MOST_SET_ASIDE:
-        asked = min(wanted, CHUNK)
+        asked = min(wanted, CHUNK, MOST_SET_ASIDE - state.set_aside)
         rows = yield Statement("ready_jobs", _line(state, queue, asked))
         if len(rows) < asked:
             state.dry.add(queue)
@@ -113,22 +109,23 @@ def _take(env: Env, state: Claim, queue: str, limit: int) -> Program[None]:
 
 
 def _sort(env: Env, state: Claim, rows: Sequence[Row]) -> Program[int]:
-    fates: dict[Fate, list[Row]] = {fate: [] for fate in Fate}
+    fates: dict[Fate, list[Row]] = {each: [] for each in Fate}
+    started: list[Row] = []
     for row in rows:
-        fates[_fate(env, state, row)].append(row)
+        (started if row["started"] else fates[_fate(env, state, row)]).append(row)
     starting = fates.pop(Fate.START)
     if starting:
         ids = tuple([row["id"] for row in starting])  # as the driver gave them, and takes them
         yield Statement("start_jobs", {"ids": ids, "worker": state.worker, "now": state.now})
-    started = fates.pop(Fate.STARTED) + starting
+        started += starting
     if started:
         check(JobState.READY, JobState.RUNNING, By.CLAIM)
         started.sort(key=_place_in_line)  # a database returns what it updated in any order
         state.jobs += [claimed(env.dialect, row, state.worker, state.now) for row in started]
-    for fate, aside in fates.items():
+    for why, aside in fates.items():
         if aside:
             state.set_aside += len(aside)
-            yield from _set_aside(fate, [job_id(env.dialect, row) for row in aside], state.now)
+            yield from _set_aside(why, [job_id(env.dialect, row) for row in aside], state.now)
     return len(started)
 
 
@@ -149,28 +146,20 @@ def _place_in_line(row: Row) -> tuple[object, ...]:
 
 
 def _fate(env: Env, state: Claim, row: Row) -> Fate:
-    if row["started"]:
-        return Fate.STARTED
-    not_after = row["not_after"]
-    if (
-        not_after is not None
-        and row["attempt"] == 0
-        and env.dialect.instant(not_after) <= state.now
-    ):
-        return Fate.EXPIRE
-    lapses = row["lapses"]
-    if lapses and is_poison(decode_retry(row["retry"]), lapses - row["lapses_base"]):
-        return Fate.BURY
-    names = state.request.wire_names
-    if names is not None and row["wire_name"] not in names:
-        return Fate.HOLD
-    return Fate.START
+    job = Candidate(
+        row["wire_name"],
+        Attempt(row["attempt"]),
+        row["lapses"] - row["lapses_base"],
+        decode_retry(row["retry"]),
+        instant_or_none(env.dialect, row["not_after"]),
+    )
+    return fate(job, state.request.wire_names, state.now)
 
 
-def _set_aside(fate: Fate, ids: Sequence[JobId], now: datetime) -> Program[None]:
-    if fate is Fate.EXPIRE:
+def _set_aside(why: Fate, ids: Sequence[JobId], now: datetime) -> Program[None]:
+    if why is Fate.EXPIRE:
         yield from expire(ids, now)
-    elif fate is Fate.BURY:
+    elif why is Fate.BURY:
         check(JobState.READY, JobState.DEAD, By.INTERRUPTION_LIMIT)
         yield Statement("bury_jobs", {"ids": tuple(ids), "cause": causes.POISON, "now": now})
     else:

@@ -12,6 +12,7 @@ from tidemill.core.instants import after
 from tidemill.core.storable import storable
 from tidemill.core.transitions import By, check
 from tidemill.core.verdicts import Resolution, Standing, resolve
+from tidemill.errors import StoreUnavailable
 from tidemill.sql.codes import verdict_of
 from tidemill.sql.program import Batch, Program, Row, Statement
 from tidemill.sql.programs.env import Env, chunks, read_lease, select_each
@@ -103,6 +104,8 @@ def apply(
     writes.ends.append(
         {
             "id": outcome.job_id,
+            "holder": worker,
+            "attempt": outcome.attempt,
             "state": resolution.state,
             "worker": worker if succeeded else None,
             "due_at": due_at,
@@ -110,7 +113,7 @@ def apply(
             "finished_at": now if resolution.state.terminal else None,
             "failed": resolution.failed,
             "lapsed": resolution.lapsed,
-            "output": outcome.output,
+            "output": outcome.output if succeeded else None,
         }
     )
     if not succeeded:
@@ -122,15 +125,31 @@ def apply(
 
 
 def write(env: Env, writes: Writes) -> Program[None]:
-    """Write what was noted: a statement for each kind of row, not for each job."""
+    """Write what was noted: a statement for each kind of row, not for each job.
+
+    Raises:
+        StoreUnavailable: a row moved on after it was read, although it was locked; nothing is
+            written, and whoever asks again is judged anew.
+    """
     if writes.ends:
-        yield Batch("end_attempt", writes.ends)
+        rows = yield Batch("end_attempt", writes.ends)
+        _require_all(rows[0]["count"], len(writes.ends))
     if writes.attempts:
         yield Batch("insert_attempt", writes.attempts)
         ids = [JobId(row["job_id"]) for row in writes.attempts]  # type: ignore[arg-type]
         yield from prune_attempts(env, ids, stale=False)
     if writes.tags:
         yield Batch("insert_tag", writes.tags)
+
+
+def _require_all(ended: int, judged: int) -> None:
+    """The fence stands in the statement too: what it passed over was not what was judged."""
+    if ended != judged:
+        message = (
+            f"Of {judged} attempts judged, {judged - ended} had moved on when they were to be "
+            "written; nothing was. It will be asked again."
+        )
+        raise StoreUnavailable(message)
 
 
 def see(env: Env, row: Row) -> Seen:

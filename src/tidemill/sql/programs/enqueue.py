@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from tidemill.core.admission import admit, content_digest
-from tidemill.core.instants import after, expiry
+from tidemill.core.admission import admit
+from tidemill.core.digest import content_digest
+from tidemill.core.instants import due_instant, expiry, first_state
+from tidemill.core.repeats import repeated
 from tidemill.core.transitions import By, check
-from tidemill.errors import JobIdConflict, StoreUnavailable
+from tidemill.errors import StoreUnavailable
 from tidemill.sql.codes import state_of
 from tidemill.sql.program import Batch, Program, Statement
 from tidemill.sql.programs.env import Env, chunks, read_clock, select_each
@@ -126,20 +128,13 @@ def _sort(
             answers.append(known)
             continue
         due_at = due_instant(job, now)
-        state = JobState.READY if due_at <= now else JobState.SCHEDULED
-        check(None, state, By.ENQUEUE)
+        state = check(None, first_state(due_at, now), By.ENQUEUE)
         fresh.append(Fresh(job, due_at, state, digest))
         stored[job.id] = (state, digest)
         if (key := key_of(job)) is not None:
             holders[key] = (job.id, state)
         answers.append(Enqueued(job.id, state))
     return tuple(answers), fresh
-
-
-def due_instant(job: NewJob, now: datetime) -> datetime:
-    if job.delay is not None:
-        return after(now, job.delay)
-    return now if job.due_at is None else job.due_at
 
 
 def key_of(job: NewJob) -> _Key | None:
@@ -180,13 +175,7 @@ def _holders(env: Env, jobs: Sequence[NewJob], added: AbstractSet[JobId]) -> Pro
 def _known(job: NewJob, digest: bytes, stored: _Stored, holders: _Holders) -> Enqueued | None:
     if job.id in stored:
         state, stored_digest = stored[job.id]
-        if stored_digest != digest:
-            message = (
-                f"Job id {job.id} is taken by a job with other content; nothing was written. "
-                "Give every new job an id of its own."
-            )
-            raise JobIdConflict(message)
-        return Enqueued(job.id, state, repeated=True)
+        return repeated(job.id, state, stored_digest, digest)
     key = key_of(job)
     if key is not None and key in holders:
         holder, state = holders[key]

@@ -19,6 +19,11 @@ CLOCK: Final = "clock"
 """The statement that asks the store's clock. Where that is the host's, the driver says the time as
 it runs the statement, so once the write lock is granted (clause A1)."""
 
+UNWRITABLE_UNTIL: Final = "unwritable_until"
+"""The statement that asks when last the database could not be written, as far as anyone noted it
+(clause C10). Where one writer can block all others, the driver adds what its own process knows, or
+does not know, of the time since; `lease` is how long a heart may have been blocked."""
+
 CHUNK: Final = 1_000
 """The longest list in one statement."""
 

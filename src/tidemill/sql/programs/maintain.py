@@ -2,75 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
+import logging
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
 
-from tidemill.sql.program import COMMIT, Program, Row, Statement
+from tidemill.core.held import known_by
+from tidemill.core.lease import LAPSED_WORKERS_AT_ONCE
+from tidemill.sql.program import Program, Row, Statement, follow_up
 from tidemill.sql.programs.claim import expire
 from tidemill.sql.programs.commit import Seen, Writes, apply, see, write
-from tidemill.sql.programs.env import Env, chunks, read_clock
+from tidemill.sql.programs.env import UNWRITABLE_UNTIL, Env, chunks, read_clock
 from tidemill.sql.programs.lease import unhold
-from tidemill.sql.rows import job_id, lease_is_live, read_names
+from tidemill.sql.rows import job_id, lease_is_live, read_wire_names
 from tidemill.store.lease import Maintain
 from tidemill.values.ids import WorkerId
 from tidemill.values.leases import Lapsed, Maintained
 from tidemill.values.outcomes import Outcome, Verdict
 
-LAPSED_WORKERS_AT_ONCE = 100
+_log = logging.getLogger("tidemill.store")
+_EVER = timedelta(days=365_000)
 
 
 def maintain(operation: Maintain, env: Env) -> Program[Maintained]:
-    """Each part in a transaction of its own."""
+    """Lapses first; what they became stands, whatever becomes of the other parts."""
     limit = operation.limit
     lapsed = yield from _lapse(operation, env)
-    yield COMMIT
-    expired = yield from _expire(env, limit)
-    yield COMMIT
-    now = yield from read_clock(env)
-    names = yield from _known_names(now)
-    unheld = yield from unhold(env, names, limit)
+    expired = yield from follow_up(lambda: _expire(env, limit), 0, "A sweep of expired jobs")
+    unheld = yield from follow_up(lambda: _unhold(env, limit), 0, "A sweep of held jobs")
     more = limit in {len(lapsed), expired, unheld}
     return Maintained(lapsed=lapsed, expired=expired, unheld=unheld, more=more)
 
 
-def glance(operation: Maintain, env: Env) -> Program[Maintained | None]:
-    """The answer when there is nothing to do; None if there is."""
+def glance(_operation: Maintain, env: Env) -> Program[Maintained | None]:
+    """The answer when there is nothing to do; None if there is.
+
+    An expired lease is something to do also while it may not count as lapsed (clause C10): to be
+    granted the write lock is how a process learns that it may.
+    """
     (row,) = yield Statement("upkeep")
-    if row["expired"]:
+    if row["lapsed_jobs"] or row["lapsed_workers"] or row["expired"]:
         return None
-    now = env.dialect.instant(row["now"])
-    lapsed = row["lapsed_jobs"] or row["lapsed_workers"]
-    if lapsed and not (yield from _blocked_of_late(operation, env, now)):
-        return None
-    if row["held"] and (yield from _any_known(now)):
+    if row["held"] and (yield from _any_known(env.dialect.instant(row["now"]))):
         return None
     return Maintained()
-
-
-def _any_known(now: datetime) -> Program[bool]:
-    """Whether a job is held although a live worker knows its name."""
-    names = yield from _known_names(now)
-    for chunk in chunks(names):
-        rows = yield Statement("known_held", {"names": tuple(chunk)})
-        if rows:
-            return True
-    return False
 
 
 def _lapse(operation: Maintain, env: Env) -> Program[tuple[Lapsed, ...]]:
     """End the attempts of workers that are not live, and mark those workers."""
     now = yield from read_clock(env)
-    if (yield from _blocked_of_late(operation, env, now)):
-        return ()
-    rows = yield Statement("lapsed_jobs", {"now": now, "limit": operation.limit})
-    found = [see(env, row) for row in rows]
+    writable_for = yield from _writable_for(operation, env, now)
+    asked = {"now": now, "writable_for": writable_for}
+    rows = yield Statement("lapsed_jobs", {**asked, "limit": operation.limit})
+    found = list(_readable(env, rows))
     live = yield from _live_among(env, found, now)
     writes = Writes()
-    lapsed = tuple([_end(each, now, writes) for each in found if each.holder.worker not in live])
+    dead_held = [each for each in found if each.holder.worker not in live]
+    lapsed = tuple(_end_each(dead_held, now, writes))
     yield from write(env, writes)
-    dead = yield Statement("lapsed_workers", {"now": now, "limit": LAPSED_WORKERS_AT_ONCE})
+    dead = yield Statement("lapsed_workers", {**asked, "limit": LAPSED_WORKERS_AT_ONCE})
     if dead:
-        ids = tuple([WorkerId(env.dialect.uuid(row["id"])) for row in dead])
+        ids = tuple([row["id"] for row in dead])  # as the driver gave them, and takes them
         yield Statement("mark_lapsed", {"ids": ids, "now": now})
     return lapsed
 
@@ -87,6 +78,28 @@ def _live_among(env: Env, found: Sequence[Seen], now: datetime) -> Program[set[W
     return live
 
 
+def _readable(env: Env, rows: Sequence[Row]) -> Iterator[Seen]:
+    """What can be read. One bad row never stops the sweep from reaching the others (C6)."""
+    for row in rows:
+        try:
+            yield see(env, row)
+        except Exception:  # noqa: BLE001 - whatever is wrong with it, the others are not to blame
+            _leave(row)
+
+
+def _end_each(found: Sequence[Seen], now: datetime, writes: Writes) -> Iterator[Lapsed]:
+    """End what can be ended, for the same reason."""
+    for seen in found:
+        try:
+            yield _end(seen, now, writes)
+        except Exception:  # noqa: BLE001 - whatever is wrong with it, the others are not to blame
+            _leave(seen.row)
+
+
+def _leave(row: Row) -> None:
+    _log.exception("The sweep cannot read running job %r; it is left as it is.", row["id"])
+
+
 def _end(seen: Seen, now: datetime, writes: Writes) -> Lapsed:
     worker, attempt = seen.holder.worker, seen.holder.attempt
     assert worker is not None, "a running job has a worker"
@@ -101,17 +114,16 @@ def _end(seen: Seen, now: datetime, writes: Writes) -> Lapsed:
     )
 
 
-def _blocked_of_late(operation: Maintain, env: Env, now: datetime) -> Program[bool]:
-    """Whether the database could not be written within the last lease (clause C10).
+def _writable_for(operation: Maintain, env: Env, now: datetime) -> Program[timedelta]:
+    """How long the database is known to have been writable (clause C10).
 
-    What blocked writers blocked heartbeats too, so a lease that ended then says nothing.
+    What blocked writers blocked heartbeats too, so a lease that ended within its own length of
+    such a time says nothing yet.
     """
-    rows = yield Statement("unwritable_until")
-    return bool(rows) and now < _until(env, rows[0]) + operation.lease
-
-
-def _until(env: Env, row: Row) -> datetime:
-    return env.dialect.instant(row["value"])
+    rows = yield Statement(UNWRITABLE_UNTIL, {"lease": operation.lease})
+    if not rows:
+        return _EVER
+    return max(now - env.dialect.instant(rows[0]["value"]), timedelta(0))
 
 
 def _expire(env: Env, limit: int) -> Program[int]:
@@ -121,7 +133,25 @@ def _expire(env: Env, limit: int) -> Program[int]:
     return len(rows)
 
 
-def _known_names(now: datetime) -> Program[list[str]]:
-    """Every wire name that a live worker knows."""
+def _unhold(env: Env, limit: int) -> Program[int]:
+    now = yield from read_clock(env)
+    names = yield from _known_names(now)
+    return (yield from unhold(env, names, limit))
+
+
+def _any_known(now: datetime) -> Program[bool]:
+    """Whether a job is held although a live worker knows its name, when some job is held."""
+    names = yield from _known_names(now)
+    if names is None:
+        return True
+    for chunk in chunks(sorted(names)):
+        rows = yield Statement("known_held", {"names": tuple(chunk)})
+        if rows:
+            return True
+    return False
+
+
+def _known_names(now: datetime) -> Program[frozenset[str] | None]:
+    """Every wire name that a live worker knows; None if one of them knows all."""
     rows = yield Statement("known_names", {"now": now})
-    return sorted({name for row in rows for name in read_names(row["wire_names"])})
+    return known_by(read_wire_names(row["wire_names"]) for row in rows)

@@ -9,13 +9,26 @@ from tidemill.sql.program import Program, Statement
 from tidemill.sql.programs.env import Env, read_clock
 from tidemill.sql.rows import attempt_record, record, worker_record
 from tidemill.store.cursors import cursor_after, read_cursor
-from tidemill.store.monitor import CountJobs, GetEnd, GetJob, ListJobs, ListWorkers
+from tidemill.store.monitor import (
+    CountJobs,
+    GetEnd,
+    GetJob,
+    ListJobs,
+    ListQueues,
+    ListWorkers,
+)
 from tidemill.values.ids import JobId
 from tidemill.values.jobs import JobDetails
-from tidemill.values.monitor import JobEnd, JobPage, QueueCount, WorkerRecord
+from tidemill.values.monitor import JobEnd, JobPage, QueueCount, QueueRecord, WorkerRecord
 from tidemill.values.states import JobState
 from tidemill.values.tags import Tag
 
+_QUEUE_COUNTS = {
+    "count_ready": "ready",
+    "count_held": "held",
+    "count_scheduled": "scheduled",
+    "count_running": "running",
+}
 _AFTER_ALL = JobId(UUID(int=(1 << 128) - 1))
 
 
@@ -66,6 +79,21 @@ def list_jobs(operation: ListJobs, env: Env) -> Program[JobPage]:
 def count_jobs(_operation: CountJobs, _env: Env) -> Program[tuple[QueueCount, ...]]:
     rows = yield Statement("count_jobs")
     return tuple(QueueCount(row["queue"], state_of(row["state"]), row["n"]) for row in rows)
+
+
+def list_queues(_operation: ListQueues, _env: Env) -> Program[tuple[QueueRecord, ...]]:
+    """Each count is read from the index of its kind, so ended jobs cost nothing."""
+    found: dict[str, dict[str, int]] = {}
+    for statement, counted in _QUEUE_COUNTS.items():
+        rows = yield Statement(statement)
+        for row in rows:
+            found.setdefault(row["queue"], {})[counted] = row["n"]
+    rows = yield Statement("paused_queues")
+    paused = {row["name"] for row in rows}
+    return tuple(
+        QueueRecord(queue=queue, paused=queue in paused, **found.get(queue, {}))
+        for queue in sorted(paused | found.keys())
+    )
 
 
 def list_workers(_operation: ListWorkers, env: Env) -> Program[tuple[WorkerRecord, ...]]:

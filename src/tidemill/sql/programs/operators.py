@@ -1,25 +1,28 @@
-"""Operator actions: cancel, requeue, rerun, run now (clauses G1, G2, G4, L1)."""
+"""Operator actions: cancel, requeue, rerun, run now, pause (clauses C2, G1, G2, G4, L1)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from tidemill.core.admission import admit, admit_actor
-from tidemill.core.transitions import By, check
-from tidemill.errors import JobIdConflict
+from tidemill.core.actions import not_found
+from tidemill.core.admission import admit, admit_actor, admit_queue
+from tidemill.core.cancel import cancelling
+from tidemill.core.pause import pausing
+from tidemill.core.requeue import requeueing
+from tidemill.core.rerun import copy_of, id_taken, rerunning
+from tidemill.core.run_now import running_now
 from tidemill.sql.codes import state_of
 from tidemill.sql.program import Program, Row, Statement
-from tidemill.sql.programs.audit import answer_before, record_action
+from tidemill.sql.programs.audit import OnJobs, OnQueues, answer_before, record_action
 from tidemill.sql.programs.enqueue import insert_ready, key_holders
 from tidemill.sql.programs.env import Env, read_clock, select_each
 from tidemill.sql.rows import NO_TENANT, job_id, record
-from tidemill.store.operators import Cancel, Requeue, Rerun, RunNow
+from tidemill.store.operators import Cancel, PauseQueue, Requeue, Rerun, RunNow
 from tidemill.values import causes
 from tidemill.values.ids import JobId
-from tidemill.values.jobs import JobRecord, NewJob
-from tidemill.values.operators import ActionResult, Effect
+from tidemill.values.operators import ActionResult, Effect, QueueResult
 from tidemill.values.states import REQUEUEABLE, JobState
 from tidemill.values.tags import Tag
 
@@ -62,7 +65,7 @@ def run_now(operation: RunNow, env: Env) -> Program[tuple[ActionResult, ...]]:
 
 def rerun(operation: Rerun, env: Env) -> Program[ActionResult]:
     now = yield from read_clock(env)
-    before = yield from answer_before(operation)
+    before = yield from answer_before(operation, OnJobs)
     if before is not None:
         return before[0]
     admit_actor(operation.actor, env.bounds)
@@ -71,10 +74,25 @@ def rerun(operation: Rerun, env: Env) -> Program[ActionResult]:
     return result
 
 
+def pause_queue(operation: PauseQueue, env: Env) -> Program[QueueResult]:
+    now = yield from read_clock(env)
+    before = yield from answer_before(operation, OnQueues)
+    if before is not None:
+        return before[0]
+    admit_actor(operation.actor, env.bounds)
+    admit_queue(operation.queue, env.bounds)
+    rows = yield Statement("paused_queues_of", {"queues": (operation.queue,)})
+    result = pausing(operation.queue, paused=bool(rows), wanted=operation.paused)
+    if result.effect is Effect.DONE:
+        yield Statement("set_paused", {"name": operation.queue, "paused": operation.paused})
+    yield from record_action(operation, now, (result,))
+    return result
+
+
 def _on_each(operation: _Bulk, env: Env, act: Act) -> Program[tuple[ActionResult, ...]]:
     """Act on each job in turn, each judged by its row as the ones before it left it."""
     now = yield from read_clock(env)
-    before = yield from answer_before(operation)
+    before = yield from answer_before(operation, OnJobs)
     if before is not None:
         return before
     admit_actor(operation.actor, env.bounds)
@@ -85,7 +103,7 @@ def _on_each(operation: _Bulk, env: Env, act: Act) -> Program[tuple[ActionResult
     for named in operation.job_ids:
         job = asked.get(named)
         if job is None:
-            results.append(ActionResult(job_id=named, effect=Effect.NOT_FOUND))
+            results.append(not_found(named))
             continue
         result = yield from act(acting, job)
         if result.effect in {Effect.DONE, Effect.REQUESTED}:
@@ -97,73 +115,49 @@ def _on_each(operation: _Bulk, env: Env, act: Act) -> Program[tuple[ActionResult
 
 
 def _cancel_one(acting: Acting, job: Asked) -> Program[ActionResult]:
-    if job.state.terminal:
-        return _result(job, Effect.UNCHANGED)
-    if job.state is JobState.RUNNING:
-        if job.cancel_requested is None:
-            yield Statement("request_cancel", {"id": job.id, "actor": acting.actor})
-        return _result(job, Effect.REQUESTED)
-    state = check(job.state, JobState.CANCELLED, By.CANCEL)
-    cause = causes.operator(acting.actor)
-    yield Statement("cancel_job", {"id": job.id, "cause": cause, "now": acting.now})
-    return _result(job, Effect.DONE, state)
+    result = cancelling(job.id, job.state)
+    if result.effect is Effect.DONE:
+        cause = causes.operator(acting.actor)
+        yield Statement("cancel_job", {"id": job.id, "cause": cause, "now": acting.now})
+    elif result.effect is Effect.REQUESTED and job.cancel_requested is None:
+        yield Statement("request_cancel", {"id": job.id, "actor": acting.actor})
+    return result
 
 
 def _requeue_one(acting: Acting, job: Asked) -> Program[ActionResult]:
-    if job.state not in REQUEUEABLE:
-        return _result(job, Effect.UNCHANGED)
-    if job.key is not None:
+    holder: JobId | None = None
+    if job.key is not None and job.state in REQUEUEABLE:
         holders = yield from key_holders(acting.env, job.tenant, (job.key,))
-        for holder, _state in holders.values():
-            return _result(job, Effect.KEY_HELD, other=holder)
-    state = check(job.state, JobState.READY, By.REQUEUE)
-    yield Statement("requeue_job", {"id": job.id, "now": acting.now})
-    return _result(job, Effect.DONE, state)
+        holder = next((found for found, _state in holders.values()), None)
+    result = requeueing(job.id, job.state, holder)
+    if result.effect is Effect.DONE:
+        yield Statement("requeue_job", {"id": job.id, "now": acting.now})
+    return result
 
 
 def _run_one_now(acting: Acting, job: Asked) -> Program[ActionResult]:
-    if job.state is not JobState.SCHEDULED:
-        return _result(job, Effect.UNCHANGED)
-    state = check(job.state, JobState.READY, By.RUN_NOW)
-    yield Statement("run_job_now", {"id": job.id, "now": acting.now})
-    return _result(job, Effect.DONE, state)
+    result = running_now(job.id, job.state)
+    if result.effect is Effect.DONE:
+        yield Statement("run_job_now", {"id": job.id, "now": acting.now})
+    return result
 
 
 def _rerun(operation: Rerun, env: Env, now: datetime) -> Program[ActionResult]:
     rows = yield Statement("job", {"id": operation.job_id})
     if not rows:
-        return ActionResult(job_id=operation.job_id, effect=Effect.NOT_FOUND)
+        return not_found(operation.job_id)
     original = record(env.dialect, rows[0])
-    if not original.state.terminal:
-        return ActionResult(job_id=original.id, effect=Effect.UNCHANGED, state=original.state)
-    tags = yield Statement("job_tags", {"id": original.id})
-    copy = _copy(original, operation.new_id, rows[0]["payload"], tags)
+    result = rerunning(original.id, original.state, operation.new_id)
+    if result.effect is not Effect.DONE:
+        return result
+    tag_rows = yield Statement("job_tags", {"id": original.id})
+    tags = frozenset(Tag(row["tag"], row["value"]) for row in tag_rows)
+    copy = copy_of(original, rows[0]["payload"], tags, operation.new_id)
     admit(copy, env.bounds)
     taken = yield Statement("stored_jobs", {"ids": (operation.new_id,)})
     if taken or not (yield from insert_ready(env, copy, now)):
-        message = (
-            f"Job id {operation.new_id} is taken; nothing was written. "
-            "Give the rerun an id of its own."
-        )
-        raise JobIdConflict(message)
-    return ActionResult(job_id=original.id, effect=Effect.DONE, state=original.state, other=copy.id)
-
-
-def _copy(original: JobRecord, new_id: JobId, payload: bytes, tags: Sequence[Row]) -> NewJob:
-    """The content of a job as a new request: its key and its expiry spoke of the first one."""
-    return NewJob(
-        id=new_id,
-        wire_name=original.wire_name,
-        payload=payload,
-        queue=original.queue,
-        priority=original.priority,
-        timeout=original.timeout,
-        retry=original.retry,
-        tenant=original.tenant,
-        tags=frozenset(Tag(row["tag"], row["value"]) for row in tags),
-        trace_context=original.trace_context,
-        rerun_of=original.id,
-    )
+        raise id_taken(operation.new_id)
+    return result
 
 
 def _asked(env: Env, row: Row) -> Asked:
@@ -174,9 +168,3 @@ def _asked(env: Env, row: Row) -> Asked:
         row["idempotency_key"],
         row["cancel_requested"],
     )
-
-
-def _result(
-    job: Asked, effect: Effect, state: JobState | None = None, other: JobId | None = None
-) -> ActionResult:
-    return ActionResult(job_id=job.id, effect=effect, state=state or job.state, other=other)

@@ -25,8 +25,15 @@ from tidemill.store.contract import Operation
 from tidemill.store.enqueue import Enqueue
 from tidemill.store.exchange import Exchange
 from tidemill.store.lease import Beat, Deregister, Maintain, Register
-from tidemill.store.monitor import CountJobs, GetEnd, GetJob, ListJobs, ListWorkers
-from tidemill.store.operators import Cancel, Requeue, Rerun, RunNow
+from tidemill.store.monitor import (
+    CountJobs,
+    GetEnd,
+    GetJob,
+    ListJobs,
+    ListQueues,
+    ListWorkers,
+)
+from tidemill.store.operators import Cancel, PauseQueue, Requeue, Rerun, RunNow
 
 R = TypeVar("R")
 _Programs = dict[type[Operation[Any]], Callable[[Any, Env], Program[Any]]]
@@ -42,12 +49,14 @@ WRITES: Final[_Programs] = {
     Requeue: operators.requeue,
     Rerun: operators.rerun,
     RunNow: operators.run_now,
+    PauseQueue: operators.pause_queue,
 }
 READS: Final[_Programs] = {
     GetJob: monitor.get_job,
     GetEnd: monitor.get_end,
     ListJobs: monitor.list_jobs,
     CountJobs: monitor.count_jobs,
+    ListQueues: monitor.list_queues,
     ListWorkers: monitor.list_workers,
 }
 GLANCES: Final[_Programs] = {Exchange: exchange.glance, Maintain: maintain.glance}

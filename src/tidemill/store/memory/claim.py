@@ -6,7 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from tidemill.core.poison import is_poison
+from tidemill.core.claim import (
+    MOST_ACTIVATED,
+    MOST_SET_ASIDE,
+    Candidate,
+    Fate,
+    fate,
+    queues_of,
+)
 from tidemill.core.transitions import By, check
 from tidemill.store.memory.rows import JobRow
 from tidemill.store.memory.tables import Work
@@ -16,39 +23,45 @@ from tidemill.values.ids import Attempt, JobId, WorkerId
 from tidemill.values.jobs import Claimed, JobRecord
 from tidemill.values.states import Held, JobState
 
-MOST_SET_ASIDE = 1_000
-"""Jobs that one claim may pass over. A claim that meets more comes back short."""
+_SOON = timedelta(0)
 
 
-def activate(work: Work, request: ClaimRequest) -> None:
-    """Make the due jobs of the asked queues ready."""
-    for queue in _queues(request):
-        while (job_id := work.tables.scheduled.first(queue)) is not None:
-            row = work.tables.jobs[job_id]
-            record = row.record
-            if record.due_at > work.now:
-                break
-            state = check(record.state, JobState.READY, By.DUE)
-            work.tables.save_job(row.now_says(replace(record, state=state)))
-
-
-def claim(work: Work, worker: WorkerId, request: ClaimRequest) -> tuple[Claimed, ...]:
-    """Fill the shares, then what room is left, going over the queues in the same order."""
+def claim(
+    work: Work, worker: WorkerId, request: ClaimRequest
+) -> tuple[tuple[Claimed, ...], timedelta | None]:
+    """Activate what is due, fill the shares, fill what room is left, tell the next due instant."""
+    queues = tuple(each for each in queues_of(request) if not work.tables.paused.get(each))
+    for queue in queues:
+        _activate(work, queue)
     taking = _Taking(work, worker, request)
     claimed: list[Claimed] = []
     for share in request.shares:
-        room = min(share.limit, request.limit - len(claimed))
-        claimed += taking.take(share.queue, room)
-    for queue in _queues(request):
+        if share.queue in queues:
+            room = min(share.limit, request.limit - len(claimed))
+            claimed += taking.take(share.queue, room)
+    for queue in queues:
         claimed += taking.take(queue, request.limit - len(claimed))
-    return tuple(claimed)
+    if taking.set_aside >= MOST_SET_ASIDE and len(claimed) < request.limit:
+        return tuple(claimed), _SOON
+    return tuple(claimed), next_due(work, queues)
 
 
-def next_due(work: Work, request: ClaimRequest) -> timedelta | None:
-    """How long until the next scheduled job of the asked queues is due."""
-    firsts = (work.tables.scheduled.first(queue) for queue in _queues(request))
+def next_due(work: Work, queues: tuple[str, ...]) -> timedelta | None:
+    """How long until the next scheduled job of these queues is due."""
+    firsts = (work.tables.scheduled.first(queue) for queue in queues)
     due = [work.tables.jobs[job_id].record.due_at for job_id in firsts if job_id is not None]
-    return max(min(due) - work.now, timedelta(0)) if due else None
+    return max(min(due) - work.now, _SOON) if due else None
+
+
+def _activate(work: Work, queue: str) -> None:
+    """Make due jobs of a queue ready, longest due first."""
+    for job_id in work.tables.scheduled.ids(queue)[:MOST_ACTIVATED]:
+        row = work.tables.jobs[job_id]
+        record = row.record
+        if record.due_at > work.now:
+            return
+        state = check(record.state, JobState.READY, By.DUE)
+        work.tables.save_job(row.now_says(replace(record, state=state)))
 
 
 def cancel_expired(work: Work, row: JobRow) -> None:
@@ -87,16 +100,23 @@ class _Taking:
 
     def _sets_aside(self, row: JobRow) -> bool:
         record = row.record
-        known = self.request.wire_names
-        if row.expired(self.work.now):
-            cancel_expired(self.work, row)
-        elif is_poison(record.retry, record.lapses - record.lapses_base):
-            self._bury(row)
-        elif known is not None and record.wire_name not in known:
-            held = replace(record, held=Held.UNKNOWN_WIRE_NAME)
-            self.work.tables.save_job(row.now_says(held))
-        else:
-            return False
+        job = Candidate(
+            record.wire_name,
+            record.attempt,
+            record.lapses - record.lapses_base,
+            record.retry,
+            record.not_after,
+        )
+        match fate(job, self.request.wire_names, self.work.now):
+            case Fate.START:
+                return False
+            case Fate.EXPIRE:
+                cancel_expired(self.work, row)
+            case Fate.BURY:
+                self._bury(row)
+            case Fate.HOLD:
+                held = replace(record, held=Held.UNKNOWN_WIRE_NAME)
+                self.work.tables.save_job(row.now_says(held))
         return True
 
     def _bury(self, row: JobRow) -> None:
@@ -139,7 +159,3 @@ def _claimed(record: JobRecord, payload: bytes, worker: WorkerId) -> Claimed:
         tenant=record.tenant,
         trace_context=record.trace_context,
     )
-
-
-def _queues(request: ClaimRequest) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(share.queue for share in request.shares))

@@ -22,6 +22,7 @@ def exchange(work: Work, operation: Exchange) -> Exchanged:
     with work.tables.transaction():
         judged = [commit(work, reporter, outcome) for outcome in operation.outcomes]
         running = running_under(work, operation.worker) if operation.list_running else None
+        cancels = _asked_to_cancel(work, operation.worker)
         claimed, next_due = _claim(work, operation) if live else ((), None)
     with work.tables.transaction():
         record_stale(work, operation.worker, judged)
@@ -33,6 +34,7 @@ def exchange(work: Work, operation: Exchange) -> Exchanged:
         claimed=claimed,
         next_due=next_due,
         running=running,
+        cancels=cancels,
     )
 
 
@@ -42,10 +44,13 @@ def running_under(work: Work, worker: WorkerId) -> tuple[RunningPair, ...]:
     return tuple(RunningPair(job.id, job.attempt, job.cancel_requested) for job in records)
 
 
+def _asked_to_cancel(work: Work, worker: WorkerId) -> tuple[RunningPair, ...]:
+    running = running_under(work, worker)
+    return tuple(pair for pair in running if pair.cancel_requested is not None)
+
+
 def _claim(work: Work, operation: Exchange) -> tuple[tuple[Claimed, ...], timedelta | None]:
     request = operation.claim
     if request is None:
         return (), None
-    claims.activate(work, request)
-    claimed = claims.claim(work, operation.worker, request)
-    return claimed, claims.next_due(work, request)
+    return claims.claim(work, operation.worker, request)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from tidemill.core.held import known_by
+from tidemill.core.instants import has_expired
+from tidemill.core.lease import LAPSED_WORKERS_AT_ONCE
 from tidemill.store.lease import Maintain
 from tidemill.store.memory.claim import cancel_expired
 from tidemill.store.memory.commit import end_attempt
@@ -15,17 +18,27 @@ from tidemill.values.outcomes import Outcome, Verdict
 
 def maintain(work: Work, operation: Maintain) -> Maintained:
     limit = operation.limit
-    for worker in tuple(work.tables.workers.values()):
-        if not worker.live(work.now):
-            mark_lapsed(work, worker)
+    _mark_lapsed(work)
     with work.tables.transaction():
         lapsed = tuple(_lapse(work, job_id) for job_id in _abandoned(work)[:limit])
     with work.tables.transaction():
         expired = _expire(work, limit)
     with work.tables.transaction():
-        unheld = _unhold(work, limit)
+        unheld = unhold(work, _known(work), limit)
     full = limit in {len(lapsed), expired, unheld}
     return Maintained(lapsed=lapsed, expired=expired, unheld=unheld, more=full)
+
+
+def _mark_lapsed(work: Work) -> None:
+    """Note the leases that ended by expiry, a bounded number of them, by id."""
+    workers = work.tables.workers
+    expired = sorted(
+        worker
+        for worker, row in workers.items()
+        if row.lapsed_at is None and not row.deregistered and not row.live(work.now)
+    )
+    for worker in expired[:LAPSED_WORKERS_AT_ONCE]:
+        mark_lapsed(work, workers[worker])
 
 
 def _abandoned(work: Work) -> list[JobId]:
@@ -58,20 +71,13 @@ def _lapse(work: Work, job_id: JobId) -> Lapsed:
 def _expire(work: Work, limit: int) -> int:
     for expired in range(limit):
         job_id = work.tables.expiring.first()
-        if job_id is None or not work.tables.jobs[job_id].expired(work.now):
+        row = None if job_id is None else work.tables.jobs[job_id]
+        if row is None or not has_expired(row.record.attempt, row.record.not_after, work.now):
             return expired
-        cancel_expired(work, work.tables.jobs[job_id])
+        cancel_expired(work, row)
     return limit
 
 
-def _unhold(work: Work, limit: int) -> int:
-    known = {
-        wire_name
-        for worker in work.tables.workers.values()
-        if worker.live(work.now)
-        for wire_name in worker.info.wire_names
-    }
-    unheld = 0
-    for wire_name in sorted(known.intersection(work.tables.held.groups())):
-        unheld += unhold(work, wire_name, limit - unheld)
-    return unheld
+def _known(work: Work) -> frozenset[str] | None:
+    workers = work.tables.workers.values()
+    return known_by(row.info.wire_names for row in workers if row.live(work.now))

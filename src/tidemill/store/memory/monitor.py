@@ -8,9 +8,23 @@ from itertools import islice
 from tidemill.store.cursors import cursor_after, read_cursor
 from tidemill.store.memory.rows import JobRow, WorkerRow
 from tidemill.store.memory.tables import Work
-from tidemill.store.monitor import CountJobs, GetEnd, GetJob, ListJobs, ListWorkers
+from tidemill.store.monitor import (
+    CountJobs,
+    GetEnd,
+    GetJob,
+    ListJobs,
+    ListQueues,
+    ListWorkers,
+)
 from tidemill.values.jobs import JobDetails, JobRecord
-from tidemill.values.monitor import JobEnd, JobFilter, JobPage, QueueCount, WorkerRecord
+from tidemill.values.monitor import (
+    JobEnd,
+    JobFilter,
+    JobPage,
+    QueueCount,
+    QueueRecord,
+    WorkerRecord,
+)
 from tidemill.values.states import JobState
 
 
@@ -45,6 +59,23 @@ def count_jobs(work: Work, _: CountJobs) -> tuple[QueueCount, ...]:
     records = (row.record for row in work.tables.jobs.values())
     counts = Counter((record.queue, record.state) for record in records)
     return tuple(QueueCount(queue, state, counts[queue, state]) for queue, state in sorted(counts))
+
+
+def list_queues(work: Work, _: ListQueues) -> tuple[QueueRecord, ...]:
+    active = [row.record for row in work.tables.jobs.values() if not row.record.state.terminal]
+    counts = Counter((job.queue, "held" if job.held else job.state.value) for job in active)
+    paused = {queue for queue, is_paused in work.tables.paused.items() if is_paused}
+    return tuple(
+        QueueRecord(
+            queue=queue,
+            paused=queue in paused,
+            ready=counts[queue, "ready"],
+            held=counts[queue, "held"],
+            scheduled=counts[queue, "scheduled"],
+            running=counts[queue, "running"],
+        )
+        for queue in sorted(paused | {job.queue for job in active})
+    )
 
 
 def list_workers(work: Work, _: ListWorkers) -> tuple[WorkerRecord, ...]:

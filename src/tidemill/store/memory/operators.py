@@ -4,29 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol
+from typing import cast
 
-from tidemill.core.admission import admit, admit_actor
-from tidemill.core.transitions import By, check, sources
-from tidemill.errors import InvalidValue, JobIdConflict
+from tidemill.core.actions import not_found, require_kind
+from tidemill.core.admission import admit, admit_actor, admit_queue
+from tidemill.core.cancel import cancelling
+from tidemill.core.pause import pausing
+from tidemill.core.requeue import requeueing
+from tidemill.core.rerun import copy_of, id_taken, rerunning
+from tidemill.core.run_now import running_now
 from tidemill.store.memory.enqueue import key_holder, store_job
-from tidemill.store.memory.rows import ActionRow, AuditRow, JobRow
+from tidemill.store.memory.rows import AuditRow, JobRow
 from tidemill.store.memory.tables import Work
-from tidemill.store.operators import Cancel, Requeue, Rerun, RunNow
+from tidemill.store.operators import Cancel, PauseQueue, Requeue, Rerun, RunNow
 from tidemill.values import causes
-from tidemill.values.ids import ActionId, JobId
-from tidemill.values.jobs import NewJob
-from tidemill.values.operators import ActionResult, Effect
-from tidemill.values.states import REQUEUEABLE, JobState
+from tidemill.values.ids import JobId
+from tidemill.values.operators import ActionResult, Effect, QueueResult
+from tidemill.values.states import JobState
 
-
-class _Action(Protocol):
-    @property
-    def actor(self) -> str: ...
-    @property
-    def action(self) -> ActionId: ...
-
-
+Action = Cancel | Requeue | Rerun | RunNow
 Act = Callable[[JobRow], ActionResult]
 
 
@@ -52,129 +48,112 @@ def rerun(work: Work, operation: Rerun) -> ActionResult:
     return _act_once(work, operation, (operation.job_id,), act)[0]
 
 
-def _act_once(
-    work: Work, operation: _Action, job_ids: tuple[JobId, ...], act: Act
-) -> tuple[ActionResult, ...]:
-    """Act on each job in turn, all in one transaction; the same action id again only answers."""
-    kind = type(operation).__name__
-    done = work.tables.actions.get(operation.action)
-    if done is not None:
-        return _first_answer(done, kind, operation.action)
+def pause_queue(work: Work, operation: PauseQueue) -> QueueResult:
+    before = _first_answer(work, operation)
+    if before is not None:
+        return cast("QueueResult", before[0])
     admit_actor(operation.actor, work.bounds)
+    admit_queue(operation.queue, work.bounds)
+    queue, wanted = operation.queue, operation.paused
+    result = pausing(queue, paused=work.tables.paused.get(queue, False), wanted=wanted)
     with work.tables.transaction():
-        results = tuple(_act(work, operation, job_id, act) for job_id in job_ids)
-        work.tables.save_action(operation.action, ActionRow(kind, results))
-    return results
-
-
-def _act(work: Work, operation: _Action, job_id: JobId, act: Act) -> ActionResult:
-    row = work.tables.jobs.get(job_id)
-    missing = ActionResult(job_id=job_id, effect=Effect.NOT_FOUND)
-    result = missing if row is None else act(row)
-    work.tables.append_audit(
-        AuditRow(
-            action=operation.action,
-            actor=operation.actor,
-            job_id=job_id,
-            effect=result.effect,
-            at=work.now,
-        )
-    )
+        if result.effect is Effect.DONE:
+            work.tables.save_paused(queue, paused=wanted)
+        _audit(work, operation, (result,))
     return result
 
 
-def _first_answer(done: ActionRow, kind: str, action: ActionId) -> tuple[ActionResult, ...]:
-    if done.kind != kind:
-        message = (
-            f"Action id {action} was used by a {done.kind} and cannot name a {kind}; nothing was "
-            "written. Make a fresh id for every action."
-        )
-        raise InvalidValue(message)
+def _act_once(
+    work: Work, operation: Action, job_ids: tuple[JobId, ...], act: Act
+) -> tuple[ActionResult, ...]:
+    """Act on each job in turn, all in one transaction; the same action id again only answers."""
+    before = _first_answer(work, operation)
+    if before is not None:
+        return cast("tuple[ActionResult, ...]", before)
+    admit_actor(operation.actor, work.bounds)
+    with work.tables.transaction():
+        results = tuple(_act(work, job_id, act) for job_id in job_ids)
+        _audit(work, operation, results)
+    return results
+
+
+def _act(work: Work, job_id: JobId, act: Act) -> ActionResult:
+    row = work.tables.jobs.get(job_id)
+    return not_found(job_id) if row is None else act(row)
+
+
+def _first_answer(
+    work: Work, operation: Action | PauseQueue
+) -> tuple[ActionResult, ...] | tuple[QueueResult, ...] | None:
+    done = work.tables.audit.get(operation.action)
+    if done is None:
+        return None
+    require_kind(operation.action, operation.kind, done.kind)
     return done.results
+
+
+def _audit(
+    work: Work,
+    operation: Action | PauseQueue,
+    results: tuple[ActionResult, ...] | tuple[QueueResult, ...],
+) -> None:
+    row = AuditRow(operation.kind, operation.actor, work.now, results)
+    work.tables.save_action(operation.action, row)
 
 
 def _cancel(work: Work, row: JobRow, actor: str) -> ActionResult:
     record = row.record
-    if record.state is JobState.RUNNING:
-        requested = replace(record, cancel_requested=record.cancel_requested or actor)
-        work.tables.save_job(row.now_says(requested))
-        return ActionResult(job_id=record.id, effect=Effect.REQUESTED, state=record.state)
-    if record.state not in sources(JobState.CANCELLED, By.CANCEL):
-        return _unchanged(row)
-    cancelled = replace(
-        record,
-        state=check(record.state, JobState.CANCELLED, By.CANCEL),
-        held=None,
-        finished_at=work.now,
-        cause=causes.operator(actor),
-    )
-    return _done(work, row.now_says(cancelled))
+    result = cancelling(record.id, record.state)
+    if result.effect is Effect.REQUESTED and record.cancel_requested is None:
+        work.tables.save_job(row.now_says(replace(record, cancel_requested=actor)))
+    elif result.effect is Effect.DONE:
+        cancelled = replace(
+            record,
+            state=JobState.CANCELLED,
+            held=None,
+            finished_at=work.now,
+            cause=causes.operator(actor),
+        )
+        work.tables.save_job(row.now_says(cancelled))
+    return result
 
 
 def _requeue(work: Work, row: JobRow) -> ActionResult:
     record = row.record
-    if record.state not in REQUEUEABLE:
-        return _unchanged(row)
-    if holder := key_holder(work, record.tenant, record.idempotency_key):
-        return ActionResult(
-            job_id=record.id, effect=Effect.KEY_HELD, state=record.state, other=holder.record.id
+    holder = key_holder(work, record.tenant, record.idempotency_key)
+    result = requeueing(record.id, record.state, holder.record.id if holder else None)
+    if result.effect is Effect.DONE:
+        requeued = replace(
+            record,
+            state=JobState.READY,
+            due_at=work.now,
+            not_after=None,
+            failures_base=record.failures,
+            lapses_base=record.lapses,
+            finished_at=None,
+            cause=None,
+            cancel_requested=None,
         )
-    requeued = replace(
-        record,
-        state=check(record.state, JobState.READY, By.REQUEUE),
-        due_at=work.now,
-        not_after=None,
-        failures_base=record.failures,
-        lapses_base=record.lapses,
-        finished_at=None,
-        cause=None,
-        cancel_requested=None,
-    )
-    return _done(work, row.now_says(requeued))
+        work.tables.save_job(row.now_says(requeued))
+    return result
 
 
 def _run_now(work: Work, row: JobRow) -> ActionResult:
     record = row.record
-    if record.state not in sources(JobState.READY, By.RUN_NOW):
-        return _unchanged(row)
-    state = check(record.state, JobState.READY, By.RUN_NOW)
-    return _done(work, row.now_says(replace(record, state=state, due_at=work.now)))
+    result = running_now(record.id, record.state)
+    if result.effect is Effect.DONE:
+        ready = replace(record, state=JobState.READY, due_at=work.now)
+        work.tables.save_job(row.now_says(ready))
+    return result
 
 
 def _rerun(work: Work, row: JobRow, new_id: JobId) -> ActionResult:
     record = row.record
-    if not record.state.terminal:
-        return _unchanged(row)
-    copy = _copy(row, new_id)
-    admit(copy, work.bounds)
-    if new_id in work.tables.jobs:
-        message = f"Job id {new_id} is taken; nothing was written. Make a fresh id for a rerun."
-        raise JobIdConflict(message)
-    store_job(work, copy)
-    return ActionResult(job_id=record.id, effect=Effect.DONE, state=record.state, other=new_id)
-
-
-def _copy(row: JobRow, new_id: JobId) -> NewJob:
-    record = row.record
-    return NewJob(
-        id=new_id,
-        wire_name=record.wire_name,
-        payload=row.payload,
-        queue=record.queue,
-        priority=record.priority,
-        timeout=record.timeout,
-        retry=record.retry,
-        tenant=record.tenant,
-        tags=row.tags,
-        trace_context=record.trace_context,
-        rerun_of=record.id,
-    )
-
-
-def _done(work: Work, row: JobRow) -> ActionResult:
-    work.tables.save_job(row)
-    return ActionResult(job_id=row.record.id, effect=Effect.DONE, state=row.record.state)
-
-
-def _unchanged(row: JobRow) -> ActionResult:
-    return ActionResult(job_id=row.record.id, effect=Effect.UNCHANGED, state=row.record.state)
+    result = rerunning(record.id, record.state, new_id)
+    if result.effect is Effect.DONE:
+        if new_id in work.tables.jobs:
+            raise id_taken(new_id)
+        copy = copy_of(record, row.payload, row.tags, new_id)
+        admit(copy, work.bounds)
+        store_job(work, copy)
+    return result

@@ -13,11 +13,25 @@ from tidemill.store.memory.enqueue import enqueue
 from tidemill.store.memory.exchange import exchange
 from tidemill.store.memory.lease import beat, deregister, register
 from tidemill.store.memory.maintain import maintain
-from tidemill.store.memory.monitor import count_jobs, get_end, get_job, list_jobs, list_workers
-from tidemill.store.memory.operators import cancel, requeue, rerun, run_now
+from tidemill.store.memory.monitor import (
+    count_jobs,
+    get_end,
+    get_job,
+    list_jobs,
+    list_queues,
+    list_workers,
+)
+from tidemill.store.memory.operators import cancel, pause_queue, requeue, rerun, run_now
 from tidemill.store.memory.tables import Work
-from tidemill.store.monitor import CountJobs, GetEnd, GetJob, ListJobs, ListWorkers
-from tidemill.store.operators import Cancel, Requeue, Rerun, RunNow
+from tidemill.store.monitor import (
+    CountJobs,
+    GetEnd,
+    GetJob,
+    ListJobs,
+    ListQueues,
+    ListWorkers,
+)
+from tidemill.store.operators import Cancel, PauseQueue, Requeue, Rerun, RunNow
 
 Performer = Callable[[Work, Any], Any]
 
@@ -32,9 +46,11 @@ PERFORMERS: Final[Mapping[type[Operation[Any]], Performer]] = {
     Requeue: requeue,
     Rerun: rerun,
     RunNow: run_now,
+    PauseQueue: pause_queue,
     GetJob: get_job,
     GetEnd: get_end,
     ListJobs: list_jobs,
     CountJobs: count_jobs,
+    ListQueues: list_queues,
     ListWorkers: list_workers,
 }

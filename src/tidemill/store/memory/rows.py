@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from tidemill.core.lease import Lease
 from tidemill.core.verdicts import Standing
-from tidemill.values.ids import ActionId, JobId
 from tidemill.values.jobs import Holder, JobRecord
-from tidemill.values.operators import ActionResult, Effect
+from tidemill.values.operators import ActionResult, QueueResult
 from tidemill.values.tags import Tag
 from tidemill.values.workers import WorkerInfo
 
@@ -42,11 +42,6 @@ class JobRow:
             cancel_requested=record.cancel_requested,
         )
 
-    def expired(self, now: datetime) -> bool:
-        """Whether it may not be started any more (clause F1)."""
-        record = self.record
-        return not record.attempt and record.not_after is not None and record.not_after <= now
-
     def now_says(self, record: JobRecord) -> JobRow:
         return replace(self, record=record)
 
@@ -61,25 +56,19 @@ class WorkerRow:
     lapsed_at: datetime | None = None
     deregistered: bool = False
 
+    @property
+    def lease(self) -> Lease:
+        return Lease(self.expires_at, self.lapsed_at is not None, self.deregistered)
+
     def live(self, now: datetime) -> bool:
-        """Whether the lease is live; it is dead at its expiry instant (clause C5)."""
-        return self.lapsed_at is None and not self.deregistered and now < self.expires_at
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditRow:
-    """What an operator action did to one job."""
-
-    action: ActionId
-    actor: str
-    job_id: JobId
-    effect: Effect
-    at: datetime
+        return self.lease.is_live(now)
 
 
 @dataclass(frozen=True, slots=True)
-class ActionRow:
-    """The answer that an operator action was given, for those who ask again."""
+class AuditRow:
+    """What an operator did, and what they were answered: those who ask again are told the same."""
 
     kind: str
-    results: tuple[ActionResult, ...]
+    actor: str
+    at: datetime
+    results: tuple[ActionResult, ...] | tuple[QueueResult, ...]

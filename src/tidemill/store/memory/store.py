@@ -38,7 +38,7 @@ class MemoryStore:
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(name="memory", hints=True, shared=False, persistent=False)
+        return Capabilities(name="memory", hints=True, persistent=False)
 
     @property
     def bounds(self) -> Bounds:

@@ -16,7 +16,7 @@ from tidemill.core.transitions import TABLE
 from tidemill.errors import IllegalTransition
 from tidemill.store.memory import indexes
 from tidemill.store.memory.indexes import Index
-from tidemill.store.memory.rows import ActionRow, AuditRow, JobRow, WorkerRow
+from tidemill.store.memory.rows import AuditRow, JobRow, WorkerRow
 from tidemill.values.bounds import Bounds
 from tidemill.values.ids import ActionId, JobId, WorkerId
 from tidemill.values.jobs import AttemptRecord
@@ -34,8 +34,9 @@ class Tables:
     def __init__(self) -> None:
         self.jobs: dict[JobId, JobRow] = {}
         self.workers: dict[WorkerId, WorkerRow] = {}
-        self.actions: dict[ActionId, ActionRow] = {}
-        self.audit: list[AuditRow] = []
+        self.audit: dict[ActionId, AuditRow] = {}
+        self.paused: dict[str, bool] = {}
+        """The queues that an operator has paused, or resumed since."""
         self.every = Index(indexes.every)
         self.ready = Index(indexes.ready)
         self.held = Index(indexes.held)
@@ -44,7 +45,7 @@ class Tables:
         self.expiring = Index(indexes.expiring)
         self.keyed = Index(indexes.keyed)
         self.hinted = False
-        """Whether a commit left work, now or later, since this was last set to False."""
+        """Whether a commit left news for those who watch since this was last set to False."""
         self._attempts: dict[JobId, tuple[AttemptRecord, ...]] = {}
         self._undo: list[Callable[[], object]] = []
 
@@ -73,7 +74,7 @@ class Tables:
         """
         before = self.jobs.get(row.record.id)
         _require_edge(before, row)
-        if row.record.state in _WAITING and row.record.held is None:
+        if _is_news(before, row):
             self.hinted = True
         self._undo.append(lambda: self._swap(row, before))
         self._swap(before, row)
@@ -88,13 +89,16 @@ class Tables:
         self._undo.append(lambda: _restore(self._attempts, job_id, before))
         self._attempts[job_id] = records
 
-    def save_action(self, action: ActionId, row: ActionRow) -> None:
-        self._undo.append(lambda: self.actions.pop(action))
-        self.actions[action] = row
+    def save_action(self, action: ActionId, row: AuditRow) -> None:
+        self._undo.append(lambda: self.audit.pop(action))
+        self.audit[action] = row
 
-    def append_audit(self, row: AuditRow) -> None:
-        self._undo.append(self.audit.pop)
-        self.audit.append(row)
+    def save_paused(self, queue: str, *, paused: bool) -> None:
+        before = self.paused.get(queue)
+        if not paused:
+            self.hinted = True
+        self._undo.append(lambda: _restore(self.paused, queue, before))
+        self.paused[queue] = paused
 
     def _swap(self, old: JobRow | None, new: JobRow | None) -> None:
         every_index = (
@@ -126,6 +130,15 @@ class Work:
     tables: Tables
     bounds: Bounds
     now: datetime
+
+
+def _is_news(before: JobRow | None, after: JobRow) -> bool:
+    """A job to run, now or later; or one that runs and is now asked to cancel."""
+    record = after.record
+    if record.state in _WAITING:
+        return record.held is None
+    asked = before.record.cancel_requested if before else None
+    return record.cancel_requested is not None and asked is None
 
 
 def _require_edge(before: JobRow | None, after: JobRow) -> None:

@@ -42,20 +42,23 @@ CREATE TABLE {{jobs}} (
 ) WITH (fillfactor = 50);
 
 -- A plain job has an entry in its primary key and in one of the next three at a time.
--- Reader: ready_jobs, the claim, in the claim's own order.
+-- Readers: ready_jobs, the claim, in the claim's own order; opening and count_ready.
 CREATE INDEX jobs_ready ON {{jobs}} (queue, priority DESC, due_at, id)
     WHERE state = {{ready}} AND held IS NULL;
--- Readers: next_due and activate_due.
-CREATE INDEX jobs_scheduled ON {{jobs}} (queue, due_at) WHERE state = {{scheduled}};
--- Readers: lapsed_jobs and upkeep, the sweep; running_jobs, a worker's heartbeat.
+-- Readers: opening, next_due, activate_due and count_scheduled.
+CREATE INDEX jobs_scheduled ON {{jobs}} (queue, due_at, id) WHERE state = {{scheduled}};
+-- Readers: lapsed_jobs and upkeep, the sweep; running_jobs, a worker's heartbeat; count_running.
 CREATE INDEX jobs_running ON {{jobs}} (worker_id, id) WHERE state = {{running}};
+-- Readers: opening, every exchange; cancel_requests.
+CREATE INDEX jobs_cancels ON {{jobs}} (worker_id, id)
+    WHERE cancel_requested IS NOT NULL AND state = {{running}};
 -- Readers: expired_jobs and upkeep, the sweep.
-CREATE INDEX jobs_expiry ON {{jobs}} (not_after)
+CREATE INDEX jobs_expiry ON {{jobs}} (not_after, id)
     WHERE not_after IS NOT NULL AND attempt = 0 AND state IN ({{scheduled}}, {{ready}});
 -- Readers: key_holders; and it is what refuses a second active job of one key (clause F3).
 CREATE UNIQUE INDEX jobs_key ON {{jobs}} (tenant, idempotency_key)
     WHERE idempotency_key IS NOT NULL AND state IN ({{non_terminal}});
--- Readers: held_jobs and upkeep, the sweep and a registering worker.
+-- Readers: held_jobs, every_held_job and upkeep, the sweep and a registering worker; count_held.
 CREATE INDEX jobs_held ON {{jobs}} (wire_name, id) WHERE held IS NOT NULL;
 
 -- The lease lives here, so that a heartbeat writes one row however many attempts run. No index but
@@ -69,6 +72,7 @@ CREATE TABLE {{workers}} (
     wire_names text COLLATE "C" NOT NULL,
     slots bigint NOT NULL,
     started_at timestamptz NOT NULL,
+    lease interval NOT NULL,
     lease_expires_at timestamptz NOT NULL,
     lapsed_at timestamptz,
     -- The row stays, so that the id is never used again.
@@ -110,6 +114,12 @@ CREATE TABLE {{audit}} (
     actor text COLLATE "C" NOT NULL,
     at timestamptz NOT NULL,
     answer text COLLATE "C" NOT NULL
+);
+
+-- What operators said of queues; a queue without a row is not paused.
+CREATE TABLE {{queues}} (
+    name text COLLATE "C" NOT NULL PRIMARY KEY,
+    paused boolean NOT NULL
 );
 
 -- The schema's version and min_compatible.

@@ -40,20 +40,23 @@ CREATE TABLE {{jobs}} (
 );
 
 -- A plain job has an entry in its primary key and in one of the next three at a time.
--- Reader: ready_jobs, the claim, in the claim's own order.
+-- Readers: ready_jobs, the claim, in the claim's own order; opening and count_ready.
 CREATE INDEX {{jobs}}_ready ON {{jobs}} (queue, priority DESC, due_at, id)
     WHERE state = {{ready}} AND held IS NULL;
--- Readers: next_due and activate_due.
-CREATE INDEX {{jobs}}_scheduled ON {{jobs}} (queue, due_at) WHERE state = {{scheduled}};
--- Readers: lapsed_jobs, the sweep; running_jobs, a worker's heartbeat.
+-- Readers: opening, next_due, activate_due and count_scheduled.
+CREATE INDEX {{jobs}}_scheduled ON {{jobs}} (queue, due_at, id) WHERE state = {{scheduled}};
+-- Readers: lapsed_jobs and upkeep, the sweep; running_jobs, a worker's heartbeat; count_running.
 CREATE INDEX {{jobs}}_running ON {{jobs}} (worker_id, id) WHERE state = {{running}};
--- Readers: expired_jobs, the sweep.
-CREATE INDEX {{jobs}}_expiry ON {{jobs}} (not_after)
+-- Readers: opening, every exchange; cancel_requests.
+CREATE INDEX {{jobs}}_cancels ON {{jobs}} (worker_id, id)
+    WHERE cancel_requested IS NOT NULL AND state = {{running}};
+-- Readers: expired_jobs and upkeep, the sweep.
+CREATE INDEX {{jobs}}_expiry ON {{jobs}} (not_after, id)
     WHERE not_after IS NOT NULL AND attempt = 0 AND state IN ({{scheduled}}, {{ready}});
 -- Readers: key_holders; and it is what refuses a second active job of one key (clause F3).
 CREATE UNIQUE INDEX {{jobs}}_key ON {{jobs}} (tenant, idempotency_key)
     WHERE idempotency_key IS NOT NULL AND state IN ({{non_terminal}});
--- Readers: held_jobs, the sweep and a registering worker.
+-- Readers: held_jobs, every_held_job and upkeep, the sweep and a registering worker; count_held.
 CREATE INDEX {{jobs}}_held ON {{jobs}} (wire_name, id) WHERE held IS NOT NULL;
 
 -- The lease lives here, so that a heartbeat writes one row however many attempts run.
@@ -66,6 +69,7 @@ CREATE TABLE {{workers}} (
     wire_names TEXT NOT NULL,
     slots INTEGER NOT NULL,
     started_at INTEGER NOT NULL,
+    lease INTEGER NOT NULL,
     lease_expires_at INTEGER NOT NULL,
     lapsed_at INTEGER,
     -- The row stays, so that the id is never used again.
@@ -109,7 +113,14 @@ CREATE TABLE {{audit}} (
     answer TEXT NOT NULL
 );
 
--- The schema's version and min_compatible, and the end of the last time when nobody could write.
+-- What operators said of queues; a queue without a row is not paused.
+CREATE TABLE {{queues}} (
+    name TEXT NOT NULL PRIMARY KEY,
+    paused INTEGER NOT NULL
+) WITHOUT ROWID;
+
+-- The schema's version and min_compatible; the end of the last time when nobody could write, and what
+-- the processes know together of the times when somebody could.
 CREATE TABLE {{meta}} (
     name TEXT NOT NULL PRIMARY KEY,
     value INTEGER NOT NULL

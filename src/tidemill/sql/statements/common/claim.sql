@@ -1,5 +1,6 @@
 -- name: opening
--- All that an exchange has to know before it begins, and all that an idle one needs.
+-- All that an exchange has to know before it begins, and all that an idle one needs: `cancels` and
+-- `paused` say only that there are some. What waits in a paused queue does not count.
 SELECT {{now}} AS now, w.lease_expires_at, w.lapsed_at, w.deregistered_at,
     (
         SELECT min(first.due_at) FROM (
@@ -8,6 +9,7 @@ SELECT {{now}} AS now, w.lease_expires_at, w.lapsed_at, w.deregistered_at,
                 WHERE j.state = {{scheduled}} AND j.queue = each.value
             ) AS due_at
             FROM {{each_queue}}
+            WHERE NOT EXISTS (SELECT 1 FROM {{queues}} AS q WHERE q.name = each.value AND q.paused)
         ) AS first
     ) AS next_due,
     EXISTS (
@@ -15,8 +17,19 @@ SELECT {{now}} AS now, w.lease_expires_at, w.lapsed_at, w.deregistered_at,
             SELECT 1 FROM {{jobs}} AS j
             WHERE j.state = {{ready}} AND j.held IS NULL AND j.queue = each.value
         )
-    ) AS ready
+        AND NOT EXISTS (SELECT 1 FROM {{queues}} AS q WHERE q.name = each.value AND q.paused)
+    ) AS ready,
+    EXISTS (
+        SELECT 1 FROM {{each_queue}} JOIN {{queues}} AS q ON q.name = each.value WHERE q.paused
+    ) AS paused,
+    EXISTS (
+        SELECT 1 FROM {{jobs}} AS j
+        WHERE j.state = {{running}} AND j.worker_id = :worker AND j.cancel_requested IS NOT NULL
+    ) AS cancels
 FROM (SELECT 1 AS one) AS here LEFT JOIN {{workers}} AS w ON w.id = :worker
+
+-- name: paused_queues_of
+SELECT name FROM {{queues}} WHERE paused AND name IN (:queues*)
 
 -- name: next_due
 SELECT min(due_at) AS due_at FROM {{jobs}} WHERE state = {{scheduled}} AND queue = :queue
@@ -25,7 +38,7 @@ SELECT min(due_at) AS due_at FROM {{jobs}} WHERE state = {{scheduled}} AND queue
 UPDATE {{jobs}} SET state = {{ready}} WHERE id IN (
     SELECT id FROM {{jobs}}
     WHERE state = {{scheduled}} AND queue = :queue AND due_at <= :now
-    ORDER BY due_at LIMIT :limit
+    ORDER BY due_at, id LIMIT :limit
 )
 
 -- name: ready_jobs

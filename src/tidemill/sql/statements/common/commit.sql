@@ -23,7 +23,7 @@ UPDATE {{jobs}}
 SET state = :state, worker_id = :worker, due_at = :due_at, cause = :cause, finished_at = :finished_at,
     failures = failures + :failed, lapses = lapses + :lapsed, output = :output,
     cancel_requested = NULL
-WHERE id = :id
+WHERE id = :id AND state = {{running}} AND worker_id = :holder AND attempt = :attempt
 
 -- name: insert_attempt
 INSERT INTO {{attempts}} (

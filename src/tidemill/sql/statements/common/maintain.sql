@@ -1,18 +1,11 @@
--- name: lapsed_jobs
-SELECT j.id, j.state, j.worker_id, j.attempt, j.retry, j.failures, j.failures_base, j.lapses,
-    j.lapses_base, j.cancel_requested, j.started_at, j.due_at
-FROM {{jobs}} AS j LEFT JOIN {{workers}} AS w ON w.id = j.worker_id
-WHERE j.state = {{running}}
-  AND (w.id IS NULL OR w.lapsed_at IS NOT NULL OR w.deregistered_at IS NOT NULL
-    OR w.lease_expires_at <= :now)
-ORDER BY j.id LIMIT :limit
-
 -- name: leases
 SELECT id, lease_expires_at, lapsed_at, deregistered_at FROM {{workers}} WHERE id IN (:ids*)
 
 -- name: lapsed_workers
 SELECT id FROM {{workers}}
-WHERE lapsed_at IS NULL AND deregistered_at IS NULL AND lease_expires_at <= :now LIMIT :limit
+WHERE lapsed_at IS NULL AND deregistered_at IS NULL AND lease_expires_at <= :now
+  AND lease <= :writable_for
+ORDER BY id LIMIT :limit
 
 -- name: mark_lapsed
 UPDATE {{workers}} SET lapsed_at = :now
@@ -43,7 +36,7 @@ SELECT {{now}} AS now,
 SELECT id FROM {{jobs}}
 WHERE not_after IS NOT NULL AND attempt = 0 AND state IN ({{scheduled}}, {{ready}})
   AND not_after <= :now
-ORDER BY not_after LIMIT :limit
+ORDER BY not_after, id LIMIT :limit
 
 -- name: known_names
 SELECT wire_names FROM {{workers}}
@@ -56,6 +49,9 @@ ORDER BY wire_name, id LIMIT :limit
 -- name: known_held
 SELECT 1 AS found FROM {{jobs}} WHERE held IS NOT NULL AND wire_name IN (:names*)
 ORDER BY wire_name, id LIMIT 1
+
+-- name: every_held_job
+SELECT id FROM {{jobs}} WHERE held IS NOT NULL ORDER BY wire_name, id LIMIT :limit
 
 -- name: unhold_jobs
 UPDATE {{jobs}} SET held = NULL WHERE id IN (:ids*)

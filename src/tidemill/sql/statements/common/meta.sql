@@ -10,7 +10,3 @@ ON CONFLICT (name) DO UPDATE SET value = excluded.value
 
 -- name: unwritable_until
 SELECT value FROM {{meta}} WHERE name = 'unwritable_until'
-
--- name: mark_unwritable
-INSERT INTO {{meta}} (name, value) VALUES ('unwritable_until', :until)
-ON CONFLICT (name) DO UPDATE SET value = excluded.value

@@ -27,6 +27,21 @@ ORDER BY id DESC LIMIT :limit
 -- name: count_jobs
 SELECT queue, state, count(*) AS n FROM {{jobs}} GROUP BY queue, state ORDER BY queue, state
 
+-- name: count_ready
+SELECT queue, count(*) AS n FROM {{jobs}} WHERE state = {{ready}} AND held IS NULL GROUP BY queue
+
+-- name: count_held
+SELECT queue, count(*) AS n FROM {{jobs}} WHERE held IS NOT NULL GROUP BY queue
+
+-- name: count_scheduled
+SELECT queue, count(*) AS n FROM {{jobs}} WHERE state = {{scheduled}} GROUP BY queue
+
+-- name: count_running
+SELECT queue, count(*) AS n FROM {{jobs}} WHERE state = {{running}} GROUP BY queue
+
+-- name: paused_queues
+SELECT name FROM {{queues}} WHERE paused
+
 -- name: workers
 SELECT w.id, w.host, w.pid, w.version, w.queues, w.wire_names, w.slots, w.started_at, w.lease_expires_at,
     w.lapsed_at, w.deregistered_at,

@@ -19,5 +19,9 @@ SET state = {{ready}}, held = NULL, due_at = :now, not_after = NULL, cause = NUL
     finished_at = NULL, cancel_requested = NULL, failures_base = failures, lapses_base = lapses
 WHERE id = :id
 
+-- name: set_paused
+INSERT INTO {{queues}} (name, paused) VALUES (:name, :paused)
+ON CONFLICT (name) DO UPDATE SET paused = excluded.paused
+
 -- name: run_job_now
 UPDATE {{jobs}} SET state = {{ready}}, due_at = :now WHERE id = :id

@@ -3,7 +3,7 @@
 UPDATE {{jobs}} SET state = {{ready}} WHERE id = ANY(ARRAY(
     SELECT id FROM {{jobs}}
     WHERE state = {{scheduled}} AND queue = :queue AND due_at <= :now
-    ORDER BY due_at LIMIT :limit FOR UPDATE SKIP LOCKED
+    ORDER BY due_at, id LIMIT :limit FOR UPDATE SKIP LOCKED
 ))
 
 -- name: ready_jobs

@@ -24,36 +24,50 @@ FROM {{jobs}} WHERE id IN (:ids*) ORDER BY id FOR UPDATE SKIP LOCKED
 -- name: end_attempt
 -- Differs because one statement takes the whole batch. The ids are said twice: with the join alone
 -- the planner reads the whole table once a batch is large.
-UPDATE {{jobs}} AS j
-SET state = e.state, worker_id = e.worker, due_at = e.due_at, cause = e.cause,
-    finished_at = e.finished_at, failures = j.failures + e.failed, lapses = j.lapses + e.lapsed,
-    output = e.output, cancel_requested = NULL
-FROM unnest(
-    :id::uuid[], :state::smallint[], :worker::uuid[], :due_at::timestamptz[], :cause::text[],
-    :finished_at::timestamptz[], :failed::bigint[], :lapsed::bigint[], :output::bytea[]
-) AS e (id, state, worker, due_at, cause, finished_at, failed, lapsed, output)
-WHERE j.id = e.id AND j.id = ANY(:id::uuid[])
+WITH ended AS (
+    UPDATE {{jobs}} AS j
+    SET state = e.state, worker_id = e.worker, due_at = e.due_at, cause = e.cause,
+        finished_at = e.finished_at, failures = j.failures + e.failed, lapses = j.lapses + e.lapsed,
+        output = e.output, cancel_requested = NULL
+    FROM unnest(
+        :id::uuid[], :holder::uuid[], :attempt::bigint[], :state::smallint[], :worker::uuid[],
+        :due_at::timestamptz[], :cause::text[], :finished_at::timestamptz[], :failed::bigint[],
+        :lapsed::bigint[], :output::bytea[]
+    ) AS e (id, holder, attempt, state, worker, due_at, cause, finished_at, failed, lapsed, output)
+    WHERE j.id = e.id AND j.id = ANY(:id::uuid[])
+      AND j.state = {{running}} AND j.worker_id = e.holder AND j.attempt = e.attempt
+    RETURNING 1
+)
+SELECT count(*) AS count FROM ended
 
 -- name: insert_attempt
 -- Differs because one statement takes the whole batch.
-INSERT INTO {{attempts}} (
-    job_id, attempt, worker_id, verdict, stale, started_at, ended_at,
-    holder_worker, holder_attempt, holder_state, error_kind, error_message, error_detail
+WITH added AS (
+    INSERT INTO {{attempts}} (
+        job_id, attempt, worker_id, verdict, stale, started_at, ended_at,
+        holder_worker, holder_attempt, holder_state, error_kind, error_message, error_detail
+    )
+    SELECT * FROM unnest(
+        :job_id::uuid[], :attempt::bigint[], :worker::uuid[], :verdict::smallint[],
+        :stale::boolean[], :started_at::timestamptz[], :ended_at::timestamptz[],
+        :holder_worker::uuid[], :holder_attempt::bigint[], :holder_state::smallint[],
+        :error_kind::text[], :error_message::text[], :error_detail::text[]
+    )
+    RETURNING 1
 )
-SELECT * FROM unnest(
-    :job_id::uuid[], :attempt::bigint[], :worker::uuid[], :verdict::smallint[], :stale::boolean[],
-    :started_at::timestamptz[], :ended_at::timestamptz[], :holder_worker::uuid[],
-    :holder_attempt::bigint[], :holder_state::smallint[], :error_kind::text[],
-    :error_message::text[], :error_detail::text[]
-)
+SELECT count(*) AS count FROM added
 
 -- name: prune_attempts
 -- Differs because one statement takes the whole batch.
-DELETE FROM {{attempts}} WHERE seq = ANY(ARRAY(
-    SELECT old.seq
-    FROM unnest(:job_id::uuid[], :stale::boolean[], :kept::bigint[]) AS p (job_id, stale, kept)
-    CROSS JOIN LATERAL (
-        SELECT seq FROM {{attempts}} AS a WHERE a.job_id = p.job_id AND a.stale = p.stale
-        ORDER BY seq DESC OFFSET p.kept
-    ) AS old
-))
+WITH pruned AS (
+    DELETE FROM {{attempts}} WHERE seq = ANY(ARRAY(
+        SELECT old.seq
+        FROM unnest(:job_id::uuid[], :stale::boolean[], :kept::bigint[]) AS p (job_id, stale, kept)
+        CROSS JOIN LATERAL (
+            SELECT seq FROM {{attempts}} AS a WHERE a.job_id = p.job_id AND a.stale = p.stale
+            ORDER BY seq DESC OFFSET p.kept
+        ) AS old
+    ))
+    RETURNING 1
+)
+SELECT count(*) AS count FROM pruned

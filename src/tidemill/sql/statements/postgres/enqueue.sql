@@ -30,5 +30,9 @@ ON CONFLICT DO NOTHING RETURNING id
 
 -- name: insert_tag
 -- Differs because one statement takes the whole batch.
-INSERT INTO {{tags}} (job_id, tag, value)
-SELECT * FROM unnest(:job_id::uuid[], :tag::text[], :value::text[]) ON CONFLICT DO NOTHING
+WITH added AS (
+    INSERT INTO {{tags}} (job_id, tag, value)
+    SELECT * FROM unnest(:job_id::uuid[], :tag::text[], :value::text[])
+    ON CONFLICT DO NOTHING RETURNING 1
+)
+SELECT count(*) AS count FROM added

@@ -2,7 +2,7 @@
 -- A heartbeat whole, in a statement that commits by itself. No row: the lease is not live. Else a row
 -- for each attempt that runs, or one of nulls.
 WITH renewed AS (
-    UPDATE {{workers}} SET lease_expires_at = {{now}} + :lease::interval
+    UPDATE {{workers}} SET lease = :lease::interval, lease_expires_at = {{now}} + :lease::interval
     WHERE id = :worker AND lapsed_at IS NULL AND deregistered_at IS NULL AND lease_expires_at > {{now}}
     RETURNING id
 )

@@ -33,6 +33,12 @@ SELECT {{now}} AS now,
     (SELECT wire_name FROM {{jobs}} WHERE held IS NOT NULL ORDER BY wire_name, id LIMIT 1)
         IS NOT NULL AS held
 
+-- name: lapsed_workers
+-- Differs because nobody can keep everybody from writing: an expired lease is a lapsed one.
+SELECT id FROM {{workers}}
+WHERE lapsed_at IS NULL AND deregistered_at IS NULL AND lease_expires_at <= :now
+ORDER BY id LIMIT :limit
+
 -- name: lapsed_jobs
 -- Differs because the index is asked for one worker after the other, as above, and because rows are
 -- locked one by one, passing over those that others hold. The program reads the leases of what it
@@ -71,9 +77,14 @@ ORDER BY id FOR UPDATE SKIP LOCKED
 SELECT id FROM {{jobs}}
 WHERE not_after IS NOT NULL AND attempt = 0 AND state IN ({{scheduled}}, {{ready}})
   AND not_after <= :now
-ORDER BY not_after LIMIT :limit FOR UPDATE SKIP LOCKED
+ORDER BY not_after, id LIMIT :limit FOR UPDATE SKIP LOCKED
 
 -- name: held_jobs
 -- Differs because rows are locked one by one, and those that others hold are passed over.
 SELECT id FROM {{jobs}} WHERE held IS NOT NULL AND wire_name IN (:names*)
+ORDER BY wire_name, id LIMIT :limit FOR UPDATE SKIP LOCKED
+
+-- name: every_held_job
+-- Differs because rows are locked one by one, and those that others hold are passed over.
+SELECT id FROM {{jobs}} WHERE held IS NOT NULL
 ORDER BY wire_name, id LIMIT :limit FOR UPDATE SKIP LOCKED

@@ -1,0 +1,123 @@
+"""Calls that are not enqueued yet, and enqueuing them, all or none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
+
+from tidemill.client import Client, JobRef
+from tidemill.errors import ConfigurationError
+from tidemill.options import JobOptions
+from tidemill.registry import JobDefinition
+from tidemill.shell.identity import new_id
+from tidemill.store.enqueue import Enqueue
+from tidemill.values.ids import JobId
+from tidemill.values.jobs import Enqueued, NewJob
+
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+
+class Home(Protocol):
+    """Where a handle enqueues: an app, or the group it was declared in."""
+
+    @property
+    def client(self) -> Client:
+        """The client of the app. Raises ConfigurationError where there is no app yet."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class BoundJob(Generic[R_co]):
+    """A call that is not enqueued yet: a job's arguments, encoded, with its options.
+
+    It may be enqueued any number of times, with `mill.enqueue_many`; each time makes a new job.
+    """
+
+    definition: JobDefinition = field(repr=False)
+    payload: bytes
+    options: JobOptions
+    _home: Home = field(repr=False)
+    _read: Callable[[bytes | None], R_co] = field(repr=False)
+
+    @property
+    def client(self) -> Client:
+        """The client of the app that the job belongs to."""
+        return self._home.client
+
+    def request(self) -> NewJob:
+        """The request to store it, under a fresh id."""
+        options, defaults = self.options, self.definition.defaults
+        return NewJob(
+            id=JobId(new_id()),
+            wire_name=self.definition.wire_name,
+            payload=self.payload,
+            queue=defaults.queue if options.queue is None else options.queue,
+            priority=defaults.priority if options.priority is None else options.priority,
+            delay=options.delay,
+            due_at=options.due_at,
+            not_after=options.not_after,
+            expires=options.expires,
+            timeout=defaults.timeout if options.timeout is None else options.timeout,
+            retry=defaults.retry if options.retry is None else options.retry,
+            idempotency_key=options.idempotency_key,
+            tenant=options.tenant,
+            tags=options.tags,
+            parents=options.parents,
+        )
+
+    def ref(self, answer: Enqueued) -> JobRef[R_co]:
+        """The reference to the job that the store answered with."""
+        return JobRef(answer.job_id, answer.deduplicated, self.client, self._read)
+
+
+async def enqueue_bound(client: Client, jobs: Iterable[BoundJob[R]]) -> list[JobRef[R]]:
+    """Store all of the jobs or none; references in order."""
+    bound = _of_one_app(client, jobs)
+    answers = await client.perform(Enqueue(tuple(job.request() for job in bound)))
+    return [job.ref(answer) for job, answer in zip(bound, answers, strict=True)]
+
+
+def enqueue_bound_sync(
+    client: Client, jobs: Iterable[BoundJob[R]], *, instead: str
+) -> list[JobRef[R]]:
+    """The same from a thread."""
+    bound = _of_one_app(client, jobs)
+    request = Enqueue(tuple(job.request() for job in bound))
+    answers = client.perform_sync(request, instead=instead)
+    return [job.ref(answer) for job, answer in zip(bound, answers, strict=True)]
+
+
+def _of_one_app(client: Client, jobs: Iterable[BoundJob[R]]) -> list[BoundJob[R]]:
+    _require_several(jobs)
+    bound = list(jobs)
+    for job in bound:
+        _require_bound(job)
+        if job.client is not client:
+            message = (
+                f"Job {job.definition.wire_name!r} belongs to another app; nothing was enqueued. "
+                "Enqueue it with the app that declares it."
+            )
+            raise ConfigurationError(message)
+    return bound
+
+
+def _require_several(jobs: object) -> None:
+    if not isinstance(jobs, Iterable):
+        message = (
+            f"enqueue_many takes a list of calls and was given {jobs!r}; nothing was enqueued. "
+            "Write enqueue_many([job.bind(…), …])."
+        )
+        raise ConfigurationError(message)
+
+
+def _require_bound(job: object) -> None:
+    if isinstance(job, BoundJob):
+        return
+    name = getattr(job, "__name__", "job") if hasattr(job, "bind") else "job"
+    message = (
+        f"enqueue_many takes calls with their arguments and was given {job!r}; nothing was "
+        f"enqueued. Write {name}.bind(…)."
+    )
+    raise ConfigurationError(message)

@@ -1,0 +1,76 @@
+"""What one process knows of the times when nobody could write (clause C10).
+
+Shared by the connections of a store: a heart that gave up waiting is remembered by the next
+connection that gets the lock.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime, timedelta
+from threading import Lock
+from typing import Final
+
+from tidemill.core.writable import Writable
+
+LONG_WAIT: Final = timedelta(seconds=1)
+"""Waiting this long for the write lock counts as a time when nobody could write."""
+
+SHARED_EVERY: Final = 0.3
+"""Seconds between two looks that a process leaves in the database for others to see."""
+
+_BOOTTIME = getattr(time, "CLOCK_BOOTTIME", None)
+
+
+def elapsed() -> float:
+    """Seconds that only climb, and go on while the machine sleeps where the system can tell."""
+    return time.monotonic() if _BOOTTIME is None else time.clock_gettime(_BOOTTIME)
+
+
+class Blockage:
+    """Since when this process waits for the write lock in vain, and when it got it before."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """In a forked child: begin anew, since the lock may be held by a thread of the parent."""
+        self._lock = Lock()
+        self._since: float | None = None
+        self._writable = Writable()
+        self._shared_at = float("-inf")
+
+    def gave_up(self, started: float) -> None:
+        """A connection that waited since `started` did not get the lock."""
+        with self._lock:
+            self._since = started if self._since is None else min(self._since, started)
+
+    def granted(self, started: float, at: float, now: datetime) -> bool:
+        """A connection that waited since `started` got the lock; answer whether it took long.
+
+        If it did, the wait is not over before `noted`: the note of it may yet be rolled back.
+        """
+        with self._lock:
+            since = started if self._since is None else min(self._since, started)
+            long = at - since >= LONG_WAIT.total_seconds()
+            self._since = since if long else None
+            self._writable.looked(at, now)
+            return long
+
+    def shares(self, at: float) -> bool:
+        """Whether the look at `at` is to be left in the database."""
+        with self._lock:
+            if at - self._shared_at < SHARED_EVERY:
+                return False
+            self._shared_at = at
+            return True
+
+    def noted(self) -> None:
+        """The note of a long wait was committed, for every sweep on this database to heed."""
+        with self._lock:
+            self._since = None
+
+    def writable_since(self, at: float, now: datetime, lease: timedelta) -> datetime:
+        """Since when this process knows that no block was long enough to cost such a lease."""
+        with self._lock:
+            return self._writable.since(at, now, lease)

@@ -1,0 +1,26 @@
+"""The guide's examples, run in order, as they stand there."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+GUIDE = Path(__file__).parents[2] / "docs" / "guide.md"
+
+
+def test_every_example_of_the_guide_runs(tmp_path):
+    examples = re.findall(r"^```python\n(.*?)^```$", GUIDE.read_text(), re.DOTALL | re.MULTILINE)
+    assert len(examples) >= 6
+    (tmp_path / "guide.py").write_text("\n\n".join(examples))
+    ran = subprocess.run(
+        [sys.executable, "guide.py"], cwd=tmp_path, capture_output=True, text=True, check=False,
+        timeout=100,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_the_guide_names_every_setting_of_a_worker():
+    from tidemill.shell.settings import WorkerSettings
+
+    named = set(re.findall(r"^\| `(\w+)` \|", GUIDE.read_text(), re.MULTILINE))
+    assert set(WorkerSettings.__dataclass_fields__) <= named
