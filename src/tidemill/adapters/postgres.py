@@ -123,7 +123,7 @@ class PostgresStore:
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(name="PostgreSQL", hints=self._listens, shared=True, persistent=True)
+        return Capabilities(name="PostgreSQL", hints=self._listens, persistent=True)
 
     @property
     def bounds(self) -> Bounds:

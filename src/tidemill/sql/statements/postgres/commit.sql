@@ -23,7 +23,8 @@ FROM {{jobs}} WHERE id IN (:ids*) ORDER BY id FOR UPDATE SKIP LOCKED
 
 -- name: end_attempt
 -- Differs because one statement takes the whole batch. The ids are said twice: with the join alone
--- the planner reads the whole table once a batch is large.
+-- the planner reads the whole table once a batch is large. The fence is said so that no index but the
+-- key's serves it: that of the running jobs would be read for all that a worker runs.
 WITH ended AS (
     UPDATE {{jobs}} AS j
     SET state = e.state, worker_id = e.worker, due_at = e.due_at, cause = e.cause,
@@ -35,7 +36,7 @@ WITH ended AS (
         :lapsed::bigint[], :output::bytea[]
     ) AS e (id, holder, attempt, state, worker, due_at, cause, finished_at, failed, lapsed, output)
     WHERE j.id = e.id AND j.id = ANY(:id::uuid[])
-      AND j.state = {{running}} AND j.worker_id = e.holder AND j.attempt = e.attempt
+      AND (j.state, j.worker_id, j.attempt) IS NOT DISTINCT FROM ({{running}}, e.holder, e.attempt)
     RETURNING 1
 )
 SELECT count(*) AS count FROM ended

@@ -1,6 +1,6 @@
 -- name: lapsed_jobs
--- The planner, without statistics, walks the whole table to spare itself the sort, so the index of the
--- running jobs is named. Of an expired lease it is asked whether a block may have cost it.
+-- Differs because the planner, without statistics, walks the whole table to spare itself the sort, so
+-- the index of the running jobs is named. Of an expired lease it is asked whether a block may have cost it.
 SELECT j.id, j.state, j.worker_id, j.attempt, j.retry, j.failures, j.failures_base, j.lapses,
     j.lapses_base, j.cancel_requested, j.started_at, j.due_at
 FROM {{jobs}} AS j INDEXED BY {{jobs}}_running LEFT JOIN {{workers}} AS w ON w.id = j.worker_id
