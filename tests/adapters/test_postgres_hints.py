@@ -101,7 +101,7 @@ def test_nothing_is_notified_when_nothing_was_made(mill, ear, postgres_url):
 
 def test_with_hints_off_nobody_listens_and_nobody_notifies(mill, ear, postgres_url):
     store = PostgresStore(postgres_url, clock=mill.clock, hints=False)
-    assert not store.capabilities.hints
+    assert not store._listens
     store.watch(lambda: None)
     store.perform_sync(Enqueue((mill.job(),)))
     assert store._connections._listener is None
@@ -114,7 +114,7 @@ def test_behind_a_pooler_nobody_listens_but_at_an_address_of_its_own(
 ):
     behind = {"clock": clock, "prepared_statements": "off"}
     store = PostgresStore(postgres_url, **behind)
-    assert not store.capabilities.hints
+    assert not store._listens
     store.watch(lambda: None)
     store.perform_sync(Enqueue((mill.job(),)))
     assert heard(ear) == 1, "it notifies all the same"

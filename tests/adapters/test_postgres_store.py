@@ -40,7 +40,7 @@ def test_a_url_may_say_how_the_store_is_used():
     assert isinstance(store, PostgresStore)
     site = store._site
     assert (site.catalogue.dialect.schema, site.prepared) == ("other", "off")
-    assert not store.capabilities.hints
+    assert not store._listens
     assert site.url.libpq == SECRET
     assert "keepalives" not in site.url.asyncpg
     store.close()

@@ -54,7 +54,7 @@ class PostgresStore:
         statement_timeout: how long one statement may take.
         lock_timeout: how long one statement may wait for a lock.
         hints: notify other processes of new work, and listen for theirs (default on). Off, a
-            worker finds new work by polling alone.
+            worker hears of what its own process did, and finds the rest by polling.
         listen_url: where to listen if `url` leads through a pooler. With `prepared_statements`
             off, which says that it does, nothing is listened to without it.
         auto_migrate: bring the schema up to date at first use; by default `tidemill migrate` has
@@ -123,7 +123,7 @@ class PostgresStore:
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(name="PostgreSQL", hints=self._listens, persistent=True)
+        return Capabilities(name="PostgreSQL", hints=True, persistent=True)
 
     @property
     def bounds(self) -> Bounds:
