@@ -1,8 +1,10 @@
 """Running a program: when transactions open, end, and are undone."""
 
+import asyncio
+
 import pytest
 
-from tidemill.drivers.run import run
+from tidemill.drivers.run import run, run_async
 from tidemill.errors import AnswerLost, InvalidValue, StoreUnavailable
 from tidemill.sql.program import COMMIT, Batch, Statement, follow_up
 
@@ -194,3 +196,62 @@ def test_a_fault_after_a_commit_never_says_that_nothing_was_committed(error):
 def test_a_fault_before_any_commit_is_told_as_it_is(error):
     with pytest.raises(error):
         run(after_a_commit(), Recording(refuses="one", error=error), write=True)
+
+
+class Awaited:
+    """The same executor, awaited."""
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    async def begin(self, *, write):
+        self.inner.begin(write=write)
+
+    async def step(self, step):
+        return self.inner.step(step)
+
+    async def commit(self):
+        self.inner.commit()
+
+    async def rollback(self):
+        self.inner.rollback()
+
+
+async def twice_async(do):
+    try:
+        return await do()
+    except StoreUnavailable:
+        return await do()
+
+
+def run_awaited(program, executor):
+    coming = run_async(program, Awaited(executor), write=True, patiently=twice_async)
+    return asyncio.run(coming)
+
+
+def test_awaited_a_follow_up_that_was_busy_is_tried_again_alone():
+    executor = FailsLate(error=StoreUnavailable)
+    assert run_awaited(following(), executor) == ("one", "one")
+    assert executor.log == [
+        "begin write", "one", "two", "commit",
+        "begin write", "one", "rollback", "begin write", "one", "commit",
+    ]  # fmt: skip
+
+
+def test_awaited_a_follow_up_that_fails_for_good_is_logged_and_takes_back_no_answer(caplog):
+    assert run_awaited(following(), FailsLate(error=ValueError)) == ("one", "nothing")
+    assert "What follows could not be written" in caplog.text
+
+
+@pytest.mark.parametrize("error", [StoreUnavailable, InvalidValue])
+def test_awaited_a_fault_after_a_commit_never_says_that_nothing_was_committed(error):
+    executor = Recording(refuses="two", error=error)
+    with pytest.raises(AnswerLost, match="part of this was committed"):
+        run_awaited(after_a_commit(), executor)
+    assert executor.log[-1] == "rollback"
+
+
+@pytest.mark.parametrize("error", [StoreUnavailable, InvalidValue])
+def test_awaited_a_fault_before_any_commit_is_told_as_it_is(error):
+    with pytest.raises(error):
+        run_awaited(after_a_commit(), Recording(refuses="one", error=error))
