@@ -5,6 +5,10 @@ import os
 import pytest
 from hypothesis import settings
 
+from tidemill.conformance.plugin import (
+    pytest_terminal_summary,  # noqa: F401 - a line per store at the end of every run
+)
+
 # No deadline for one example: a busy machine is no fault of the code. Under CI
 # Hypothesis draws the same examples every time.
 settings.register_profile(

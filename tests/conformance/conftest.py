@@ -6,10 +6,13 @@ from pathlib import Path
 import pytest
 
 from tidemill.adapters.sqlite import SqliteStore, utc_now
-from tidemill.conformance.plugin import *  # noqa: F403 - fixtures and hooks are found by their names
+from tidemill.conformance import plugin
 from tidemill.conformance.plugin import StoreFactory
 from tidemill.store.contract import Store
 from tidemill.store.memory import MemoryStore, VirtualClock
+
+
+clock, store, own_store = plugin.clock, plugin.store, plugin.own_store  # found by their names
 
 
 def memory(directory: Path) -> StoreFactory:
@@ -17,10 +20,10 @@ def memory(directory: Path) -> StoreFactory:
 
 
 def sqlite(directory: Path) -> StoreFactory:
-    def opened(clock: VirtualClock) -> Store:
-        store = SqliteStore(directory / "jobs.db", clock=clock)
-        store.migrate()
-        return store
+    def opened(virtual: VirtualClock) -> Store:
+        sqlite_store = SqliteStore(directory / "jobs.db", clock=virtual)
+        sqlite_store.migrate()
+        return sqlite_store
 
     return opened
 
