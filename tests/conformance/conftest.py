@@ -11,7 +11,6 @@ from tidemill.conformance.plugin import StoreFactory
 from tidemill.store.contract import Store
 from tidemill.store.memory import MemoryStore, VirtualClock
 
-
 clock, store, own_store = plugin.clock, plugin.store, plugin.own_store  # found by their names
 
 
