@@ -6,6 +6,8 @@ import pytest
 from hypothesis import settings
 from tests.postgres.servers import closing_line
 
+from tidemill.conformance import plugin
+
 # No deadline for one example: a busy machine is no fault of the code. Under CI
 # Hypothesis draws the same examples every time.
 settings.register_profile(
@@ -17,7 +19,8 @@ settings.load_profile("tidemill")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Name what this host did not let run."""
+    """A line per store, and what this host did not let run."""
+    plugin.pytest_terminal_summary(terminalreporter)
     closing_line(terminalreporter)
 
 

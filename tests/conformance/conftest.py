@@ -11,10 +11,12 @@ from tests.postgres.servers import empty, fresh_database
 
 from tidemill.adapters.postgres import PostgresStore
 from tidemill.adapters.sqlite import SqliteStore, utc_now
-from tidemill.conformance.plugin import *  # noqa: F403 - fixtures and hooks are found by their names
+from tidemill.conformance import plugin
 from tidemill.conformance.plugin import StoreFactory
 from tidemill.store.contract import Clock, Store
 from tidemill.store.memory import MemoryStore, VirtualClock
+
+clock, store, own_store = plugin.clock, plugin.store, plugin.own_store  # found by their names
 
 
 def memory(request: pytest.FixtureRequest) -> StoreFactory:
@@ -24,10 +26,10 @@ def memory(request: pytest.FixtureRequest) -> StoreFactory:
 def sqlite(request: pytest.FixtureRequest) -> StoreFactory:
     directory: Path = request.getfixturevalue("tmp_path")
 
-    def opened(clock: VirtualClock) -> Store:
-        store = SqliteStore(directory / "jobs.db", clock=clock)
-        store.migrate()
-        return store
+    def opened(virtual: VirtualClock) -> Store:
+        sqlite_store = SqliteStore(directory / "jobs.db", clock=virtual)
+        sqlite_store.migrate()
+        return sqlite_store
 
     return opened
 

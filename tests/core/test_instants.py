@@ -79,3 +79,8 @@ def test_durations_and_instants_are_whole_microseconds_in_every_zone() -> None:
     epoch = datetime(1970, 1, 1, tzinfo=UTC)
     assert microseconds_since_1970(epoch - MICROSECOND) == -1
     assert microseconds_since_1970(NOW) == microseconds_since_1970(NOW.astimezone(EAST))
+
+
+def test_a_wait_that_leads_before_the_calendar_is_never_an_error() -> None:
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    assert after(now, timedelta.min) < now

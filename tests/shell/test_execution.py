@@ -386,3 +386,18 @@ async def test_a_traceback_without_the_handler_is_kept_whole(bench, jobs):
     ending = await bench.run("picky")
     assert "missing 1 required" in ending.error.message
     assert "tidemill/shell" in ending.error.detail
+
+
+@pytest.mark.parametrize("wish", [RetryAfter, Snooze])
+async def test_a_wish_with_a_wait_that_is_none_is_a_failure(bench, handler, wish):
+    class Careless(wish):
+        def __init__(self):
+            self.delay = 5
+
+    def body():
+        raise Careless
+
+    ending = await bench.run(handler(body))
+    assert isinstance(ending, Raised)
+    assert ending.delay is None
+    assert "which is no timedelta" in ending.error.message

@@ -1,7 +1,12 @@
 """Ids are UUIDv7 and only climb."""
 
+import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+
+import pytest
 
 from tidemill.shell.identity import Mint, new_id
 
@@ -41,3 +46,24 @@ def test_threads_never_make_the_same_id() -> None:
     with ThreadPoolExecutor(4) as threads:
         made = list(threads.map(lambda _: new_id(), range(4_000)))
     assert len(set(made)) == 4_000
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_child_forked_while_an_id_is_made_makes_its_own():
+    """Run apart: a fork beside this process's own threads would copy them half."""
+    script = """
+import os
+from tidemill.shell import identity
+identity._MINT._lock.acquire()  # as another thread would hold it at the fork
+child = os.fork()
+if child == 0:
+    identity.new_id()
+    os._exit(7)
+_, status = os.waitpid(child, 0)
+print(os.waitstatus_to_exitcode(status))
+"""
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", script],
+        capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    assert ran.stdout.strip() == "7"

@@ -80,8 +80,14 @@ def test_an_option_that_does_not_exist_is_refused() -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"max_attempts": 0}, "Retry max_attempts=0 cannot work: it must be at least 1."),
-        ({"interruption_limit": -1}, "interruption_limit=-1 cannot work: it must be at least 0."),
+        (
+            {"max_attempts": 0},
+            "max_attempts=0 cannot work: it must be a whole number, at least 1.",
+        ),
+        (
+            {"interruption_limit": -1},
+            "limit=-1 cannot work: it must be a whole number, at least 0.",
+        ),
         ({"jitter": 1.5}, "jitter=1.5 cannot work: it must be between 0 and 1."),
         ({"factor": 0.5}, "factor=0.5 cannot work: it must be finite and at least 1."),
         ({"cap": timedelta(seconds=-1)}, "cap='-1 day, 23:59:59' cannot work"),
@@ -97,3 +103,20 @@ def test_a_policy_that_cannot_be_followed_is_refused(options: Any, sentence: str
 def test_a_list_without_a_delay_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="'listed' needs at least one delay"):
         Retry.listed()
+
+
+@pytest.mark.parametrize("name", ["retry_on", "discard_on"])
+@pytest.mark.parametrize(
+    "kinds", ["ValueError", ValueError, ("a\ud800",), tuple(f"E{n}" for n in range(65))],
+    ids=["text", "class", "no text", "too many"],
+)  # fmt: skip
+def test_exception_rules_that_cannot_mean_anything_are_refused(name, kinds):
+    with pytest.raises(ConfigurationError, match=f"{name}=.* a tuple of exception classes"):
+        Retry.immediate(**{name: kinds})
+
+
+@pytest.mark.parametrize("name", ["max_attempts", "interruption_limit"])
+@pytest.mark.parametrize("value", [2.5, "3", True])
+def test_a_count_is_a_whole_number(name, value):
+    with pytest.raises(ConfigurationError, match="whole number"):
+        Retry(**{name: value})

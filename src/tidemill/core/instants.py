@@ -13,15 +13,17 @@ LATEST: Final = datetime(9999, 12, 31, tzinfo=UTC)
 """The last instant that is stored: every database can hold it and every client can show it."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_CENTURY: Final = timedelta(days=36_525)
 _MICROSECOND: Final = timedelta(microseconds=1)
 
 
 def after(now: datetime, wait: timedelta) -> datetime:
     """The instant `wait` from now, or `LATEST` where the calendar ends: never an error.
 
-    A wait that a handler asked for is recorded with its outcome, and recording never fails (D6).
+    A wait that a handler asked for is recorded with its outcome, and recording never fails (D6). A
+    negative wait leads back a century at most.
     """
-    return now + wait if wait < LATEST - now else LATEST
+    return now + max(wait, -_CENTURY) if wait < LATEST - now else LATEST
 
 
 def due_instant(job: NewJob, now: datetime) -> datetime:

@@ -125,16 +125,18 @@ class SqliteExecutor:
     def _look(self, blockage: Blockage, started: float) -> None:
         """The lock is granted: remember it, and note in this transaction if it took long."""
         at, now = elapsed(), self._clock()
-        if blockage.granted(started, at, now):
+        waited = blockage.granted(started, at, now)
+        if waited:
             self._notes_long_wait = True
             self._set_meta(UNWRITABLE_UNTIL, now)
+            self._set_meta("unwritable_for", timedelta(seconds=waited))
         if blockage.shares(at):
             shared = after_look(self._shared(), now)
             self._set_meta("looked_at", shared.looked_at)
             if shared.since == now:
                 self._set_meta("writable_since", shared.since)
 
-    def _set_meta(self, name: str, value: datetime) -> None:
+    def _set_meta(self, name: str, value: datetime | timedelta) -> None:
         self.step(Statement("set_meta", {"name": name, "value": value}))
 
     def _shared(self) -> Shared | None:
@@ -156,6 +158,16 @@ class SqliteExecutor:
         shared = self._shared()
         if shared is not None:
             until = min(until, shared.vouches_since(now, lease))
-        for row in noted:
-            until = max(until, dialect.instant(row["value"]))
+        if noted and self._could_cost(lease):
+            until = max(until, dialect.instant(noted[0]["value"]))
         return ({"value": dialect.encode(until)},)
+
+    def _could_cost(self, lease: timedelta) -> bool:
+        """Whether the noted wait was long enough to cost a well worker such a lease.
+
+        A heart has two thirds of the lease to get one beat through, so waits of up to a half leave
+        it alive: without this, an application's ordinary transactions could put recovery off for
+        ever.
+        """
+        rows = self.step(Statement("noted_wait"))
+        return not rows or self._catalogue.dialect.duration(rows[0]["value"]) > lease / 2

@@ -45,17 +45,17 @@ class Blockage:
         with self._lock:
             self._since = started if self._since is None else min(self._since, started)
 
-    def granted(self, started: float, at: float, now: datetime) -> bool:
-        """A connection that waited since `started` got the lock; answer whether it took long.
+    def granted(self, started: float, at: float, now: datetime) -> float:
+        """A connection that waited since `started` got the lock; answer the seconds of a long wait.
 
         If it did, the wait is not over before `noted`: the note of it may yet be rolled back.
         """
         with self._lock:
             since = started if self._since is None else min(self._since, started)
-            long = at - since >= LONG_WAIT.total_seconds()
-            self._since = since if long else None
+            waited = at - since if at - since >= LONG_WAIT.total_seconds() else 0.0
+            self._since = since if waited else None
             self._writable.looked(at, now)
-            return long
+            return waited
 
     def shares(self, at: float) -> bool:
         """Whether the look at `at` is to be left in the database."""

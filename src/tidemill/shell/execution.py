@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextvars import copy_context
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, cast
 
 from tidemill.errors import DecodingError, JobCancelled
@@ -181,17 +181,25 @@ def ending_of(error: BaseException) -> Ending:
 def _said_by(error: BaseException) -> Ending:
     match error:
         case RetryAfter():
-            return Raised(captured(error), error.delay)
+            return Raised(captured(error), _wait(error.delay))
         case Discard():
             return Discarded(captured(error))
         case Snooze():
-            return Snoozed(error.delay)
+            return Snoozed(_wait(error.delay))
         case JobCancelled():
             return Stopped()
         case _Undecodable() if error.__cause__ is not None:
             return Unroutable(causes.PAYLOAD, captured(error.__cause__))
         case _:
             return Raised(captured(error))
+
+
+def _wait(delay: object) -> timedelta:
+    """A wait as it was asked for; a subclass may have put anything there. Raises TypeError."""
+    if not isinstance(delay, timedelta):
+        message = f"The handler asked for a wait of {delay!r}, which is no timedelta."
+        raise TypeError(message)
+    return delay
 
 
 def _no_handler(job: Claimed) -> Ending:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import time
 from threading import Lock
@@ -43,6 +44,16 @@ class Mint:
 
 
 _MINT = Mint()
+
+
+def _after_fork() -> None:
+    """A lock that another thread held at the fork would stay locked in the child for ever."""
+    global _MINT  # noqa: PLW0603 - one mint for each process
+    _MINT = Mint()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def new_id() -> UUID:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -15,6 +16,9 @@ DEFAULT_FIRST_DELAY = timedelta(seconds=5)
 DEFAULT_CAP = timedelta(hours=1)
 DEFAULT_JITTER = 0.1
 DEFAULT_INTERRUPTION_LIMIT = 10
+MOST_EXCEPTION_NAMES = 64
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 ExceptionNames = tuple[str, ...]
 ExceptionKinds = tuple[type[BaseException] | str, ...]
@@ -78,8 +82,12 @@ class Retry:
     def __post_init__(self) -> None:
         """Refuse a policy that cannot be followed."""
         attempts, limit = self.max_attempts, self.interruption_limit
-        _require("max_attempts", attempts, "at least 1", holds=attempts >= 1)
-        _require("interruption_limit", limit, "at least 0", holds=limit >= 0)
+        whole = type(attempts) is int and attempts >= 1
+        _require("max_attempts", attempts, "a whole number, at least 1", holds=whole)
+        whole = type(limit) is int and limit >= 0
+        _require("interruption_limit", limit, "a whole number, at least 0", holds=whole)
+        for name in ("retry_on", "discard_on"):
+            _require_names(name, getattr(self, name))
         _require("jitter", self.jitter, "between 0 and 1", holds=0 <= self.jitter <= 1)
         grows = 1 <= self.factor < float("inf")
         _require("factor", self.factor, "finite and at least 1", holds=grows)
@@ -193,12 +201,26 @@ def _fields(options: RetryOptions) -> dict[str, Any]:
     fields: dict[str, Any] = dict(options)
     for name in ("retry_on", "discard_on"):
         if name in fields:
-            fields[name] = _names(fields[name])
+            kinds = fields[name]
+            one = isinstance(kinds, str | type)  # a text would be read as its characters
+            fields[name] = kinds if one else _names(kinds)
     return fields
 
 
 def _names(kinds: ExceptionKinds) -> ExceptionNames:
     return tuple(kind if isinstance(kind, str) else exception_name(kind) for kind in kinds)
+
+
+def _require_names(name: str, names: object) -> None:
+    given: tuple[object, ...] = names if isinstance(names, tuple) else (None,)
+    texts = all(isinstance(each, str) and not _SURROGATE.search(each) for each in given)
+    few = texts and len(given) <= MOST_EXCEPTION_NAMES
+    _require(
+        name,
+        names if few else f"{names!r:.80}",
+        f"a tuple of exception classes or their names, at most {MOST_EXCEPTION_NAMES}",
+        holds=few,
+    )
 
 
 def _require(name: str, value: object, rule: str, *, holds: bool) -> None:
