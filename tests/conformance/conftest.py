@@ -16,7 +16,7 @@ from tidemill.conformance.plugin import StoreFactory
 from tidemill.store.contract import Clock, Store
 from tidemill.store.memory import MemoryStore, VirtualClock
 
-clock, store, own_store = plugin.clock, plugin.store, plugin.own_store  # found by their names
+store, own_store = plugin.store, plugin.own_store  # found by their names
 
 
 def memory(request: pytest.FixtureRequest) -> StoreFactory:
