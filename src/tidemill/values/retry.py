@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import Any, Self, TypedDict, Unpack
+from typing import Any, Self, TypedDict, Unpack, cast
 
 from tidemill.errors import ConfigurationError
 from tidemill.values.durations import Duration, duration
@@ -212,15 +212,11 @@ def _names(kinds: ExceptionKinds) -> ExceptionNames:
 
 
 def _require_names(name: str, names: object) -> None:
-    given: tuple[object, ...] = names if isinstance(names, tuple) else (None,)
+    rule = f"a tuple of exception classes or their names, at most {MOST_EXCEPTION_NAMES}"
+    given = cast("tuple[object, ...]", names) if isinstance(names, tuple) else (None,)
     texts = all(isinstance(each, str) and not _SURROGATE.search(each) for each in given)
-    few = texts and len(given) <= MOST_EXCEPTION_NAMES
-    _require(
-        name,
-        names if few else f"{names!r:.80}",
-        f"a tuple of exception classes or their names, at most {MOST_EXCEPTION_NAMES}",
-        holds=few,
-    )
+    few = len(given) <= MOST_EXCEPTION_NAMES
+    _require(name, f"{names!r:.80}", rule, holds=texts and few)
 
 
 def _require(name: str, value: object, rule: str, *, holds: bool) -> None:
