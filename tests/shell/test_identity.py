@@ -54,7 +54,7 @@ def test_a_child_forked_while_an_id_is_made_makes_its_own():
     script = """
 import os
 from tidemill.shell import identity
-identity._MINT._lock.acquire()  # as another thread would hold it at the fork
+identity._mint._lock.acquire()  # as another thread would hold it at the fork
 child = os.fork()
 if child == 0:
     identity.new_id()

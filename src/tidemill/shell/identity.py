@@ -43,13 +43,13 @@ class Mint:
             return uuid7(self._ms, self._entropy)
 
 
-_MINT = Mint()
+_mint = Mint()
 
 
 def _after_fork() -> None:
     """A lock that another thread held at the fork would stay locked in the child for ever."""
-    global _MINT  # noqa: PLW0603 - one mint for each process
-    _MINT = Mint()
+    global _mint  # noqa: PLW0603 - one mint for each process
+    _mint = Mint()
 
 
 if hasattr(os, "register_at_fork"):
@@ -61,4 +61,4 @@ def new_id() -> UUID:
 
     Safe from any thread. A forked child draws new random steps, so it never repeats its parent.
     """
-    return _MINT.new(time.time_ns() // _NS_PER_MS)
+    return _mint.new(time.time_ns() // _NS_PER_MS)
