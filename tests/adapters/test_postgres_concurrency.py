@@ -16,7 +16,7 @@ from tidemill.drivers.psycopg import PsycopgExecutor
 from tidemill.sql.programs.registry import program_for
 from tidemill.store.enqueue import Enqueue
 from tidemill.store.exchange import Exchange
-from tidemill.store.lease import Maintain
+from tidemill.store.lease import Beat, Maintain
 from tidemill.store.monitor import CountJobs
 from tidemill.store.operators import Cancel, Requeue
 from tidemill.values.outcomes import Answer, Verdict
@@ -81,16 +81,20 @@ class Unfinished:
         )
         executor.begin(write=True)
         program = program_for(operation, site.env)
-        try:
-            step = next(program)
-            while True:
-                step = program.send(executor.step(step))
-        except StopIteration as stop:
-            self.answer = stop.value
+        self.answer = rest_of(program, executor, next(program))
 
     def end(self, how):
         self.connection.execute(how)
         self.connection.close()
+
+
+def rest_of(program, executor, step):
+    """Run a program on from a step, and answer its value."""
+    try:
+        while True:
+            step = program.send(executor.step(step))
+    except StopIteration as stop:
+        return stop.value
 
 
 def test_eight_claimers_never_share_a_job(mill, stores):
@@ -205,6 +209,24 @@ def test_a_duplicate_waits_for_the_winner_and_answers_rightly_either_way(
         assert mill.get(winner.id) is None
 
 
+@pytest.mark.parametrize("how", ["COMMIT", "ROLLBACK"])
+def test_a_duplicate_in_a_transaction_of_its_own_needs_no_second_try(
+    mill, postgres_url, watcher, how
+):
+    """As in a user's transaction, where nothing is retried (clause F4)."""
+    winner, loser = mill.job(idempotency_key="k"), mill.job(idempotency_key="k")
+    first = Unfinished(postgres_url, mill.store, Enqueue((winner,)))
+    with ThreadPoolExecutor(1) as thread:
+        waiting = thread.submit(Unfinished, postgres_url, mill.store, Enqueue((loser,)))
+        wait_until_blocked(watcher)
+        first.end(how)
+        second = waiting.result()
+    second.end("COMMIT")
+    (answer,) = second.answer
+    assert answer.job_id == (winner.id if how == "COMMIT" else loser.id)
+    assert answer.deduplicated is (how == "COMMIT")
+
+
 def test_a_duplicate_in_a_batch_whose_first_lost_follows_the_winner(mill, postgres_url, watcher):
     winner = mill.job(idempotency_key="k")
     batch = (mill.job(idempotency_key="k"), mill.job(), mill.job(idempotency_key="k"))
@@ -282,6 +304,37 @@ def test_a_cancel_request_that_lands_during_a_report_costs_it_nothing(mill, post
     mill.store.perform_sync(Cancel(job_ids=(job.id,), actor="a", action=mill.fresh()))
     (answer,) = mill.report(worker, outcome(job))
     assert (answer.answer, answer.state) == (Answer.APPLIED, JobState.SUCCEEDED)
+
+
+def test_a_cancel_waits_for_whoever_holds_the_row_and_then_judges_it(mill, postgres_url, watcher):
+    mill.enqueue(mill.job())
+    (job,) = mill.claim(mill.register())
+    request = Cancel(job_ids=(job.id,), actor="a", action=mill.fresh())
+    with holding(postgres_url, job.id) as other, ThreadPoolExecutor(1) as thread:
+        waiting = thread.submit(mill.store.perform_sync, request)
+        wait_until_blocked(watcher)
+        other.execute("UPDATE tidemill.jobs SET state = 4, finished_at = now()")
+        other.commit()
+        (answer,) = waiting.result()
+    assert answer.effect == "unchanged"
+    assert mill.get(job.id).record.cancel_requested is None
+
+
+@pytest.mark.parametrize("overtaken_by", ["the end of the lease", "a sweep"])
+def test_a_beat_that_was_overtaken_renews_nothing(mill, postgres_url, clock, overtaken_by):
+    worker = mill.register()
+    site = mill.store._site
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        executor = PsycopgExecutor(connection, site.catalogue, {True: "BEGIN"}, clock)
+        program = program_for(Beat(worker=worker, lease=LEASE), site.env)
+        step = program.send(executor.step(next(program)))
+        if overtaken_by == "a sweep":
+            connection.execute("UPDATE tidemill.workers SET lapsed_at = lease_expires_at")
+        else:
+            clock.advance(LEASE)
+        assert not rest_of(program, executor, step).live
+        (mark,) = connection.execute("SELECT lapsed_at FROM tidemill.workers").fetchone()
+        assert mark is not None
 
 
 def test_the_sweep_passes_over_a_row_that_others_hold_and_takes_it_next_time(
