@@ -25,7 +25,7 @@ CATALOGUE = Catalogue(DIALECT)
 POSTGRES = PostgresDialect("mill")
 DIALECTS = (DIALECT, POSTGRES)
 OWN = {
-    "sqlite": {"data_version", "shared_looks"},
+    "sqlite": {"data_version", "noted_wait", "shared_looks"},
     "postgres": {"notify", "insert_one", "beat"},
 }  # asked on this database alone
 STATEMENTS = re.compile(r"(?:Statement|Batch|select_each)\(\s*\"(\w+)\"")
