@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 
-class _Declares:
+class _Declares(ABC):
     """What an app and a group have in common: the decorator."""
 
     def job(
@@ -94,8 +95,8 @@ class _Declares:
     def _wire_name(self, name: str) -> str:
         return name
 
-    def _register(self, definition: JobDefinition) -> JobHandle[..., Any]:
-        raise NotImplementedError
+    @abstractmethod
+    def _register(self, definition: JobDefinition) -> JobHandle[..., Any]: ...
 
 
 class Tidemill(_Declares):
