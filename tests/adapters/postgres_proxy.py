@@ -22,6 +22,7 @@ class Cable:
         self._after = False
         self._stall = None
         self._silence = Event()
+        self._dead = Event()
         self.cuts = 0
         self._door = socket.create_server(("127.0.0.1", 0))
         self._open = [self._door]
@@ -40,6 +41,11 @@ class Cable:
         """Say nothing more, to either side, on the next connection that says so."""
         self._stall = word
 
+    def fall_silent(self):
+        """Carry nothing more, either way, on the connections that are open now."""
+        self._dead.set()
+        self._dead = Event()
+
     def close(self):
         self._silence.set()
         for each in self._open:
@@ -57,9 +63,13 @@ class Cable:
                 Thread(target=self._relay, args=(client, server), daemon=True).start()
 
     def _relay(self, client, server):
+        dead = self._dead
         with suppress(OSError, ValueError), client, server:
             while True:
                 readable, _, _ = select.select([client, server], [], [])
+                if dead.is_set():
+                    self._silence.wait()
+                    return
                 for end in readable:
                     said = end.recv(65536)
                     if not said:

@@ -145,20 +145,21 @@ def test_a_server_that_is_not_there_is_unavailable_and_the_password_stays_secret
     store.close()
 
 
+@WAYS
 @pytest.mark.parametrize("word", [COMMIT, b"SELECT coalesce"], ids=["commit", "statement"])
 def test_a_server_that_falls_silent_is_not_waited_for_forever(
-    mill, cable, clock, monkeypatch, word
+    mill, cable, monkeypatch, perform, word
 ):
     monkeypatch.setattr("tidemill.adapters.postgres_site.SILENCE_SECONDS", 0.0)
-    far = PostgresStore(cable.url, clock=clock, statement_timeout=MOMENT * 4, hints=False)
+    far = PostgresStore(cable.url, clock=mill.clock, statement_timeout=MOMENT * 4, hints=False)
     far.perform_sync(CountJobs())
     cable.stall_at(word)
     request = Enqueue((mill.job(), mill.job()))
     if word is COMMIT:
         with pytest.raises(AnswerLost):
-            in_loop(far, request)
+            perform(far, request)
     else:
-        assert len(in_loop(far, request)) == 2
+        assert len(perform(far, request)) == 2
     far.close()
 
 

@@ -25,6 +25,7 @@ from tidemill.sql.dialects.sqlite import SqliteDialect
 from tidemill.sql.migrations import migrate
 from tidemill.sql.programs.env import Env
 from tidemill.sql.programs.registry import WRITES, program_for
+from tidemill.store.complete import Complete
 from tidemill.store.enqueue import Enqueue
 from tidemill.store.exchange import Exchange
 from tidemill.store.lease import Beat, Deregister, Maintain, Register
@@ -147,6 +148,8 @@ REPORTS = (
     ends(8, 1, Verdict.DISCARDED),
 )
 
+LATE = frozenset({Tag("late")})
+
 ONLY_STALE = Exchange(worker=ONE, outcomes=(ends(5, 1),))
 
 # Each operation of the story, and how far time moves before it.
@@ -161,6 +164,10 @@ STORY = [
     (SECOND, Rerun(job_id=ident(1), new_id=ident(12), actor="a", action=ident(803))),
     (SECOND, RunNow(job_ids=(ident(4), ident(10)), actor="a", action=ident(804))),
     (SECOND, PauseQueue(queue="mail", paused=True, actor="a", action=ident(805))),
+    (SECOND, Exchange(worker=ONE, claim=CLAIM)),
+    (SECOND, Complete(job_id=ident(4), attempt=2, worker=ONE, output=b"4", tags=LATE)),
+    (SECOND, Complete(job_id=ident(10), attempt=1, worker=ONE, tags=LATE)),
+    (SECOND, Exchange(worker=ONE, outcomes=(ends(4, 2, Verdict.FAILED, in_transaction=True),))),
     (LEASE * 3, Register(info=info(TWO), lease=LEASE)),
     (timedelta(0), Maintain(lease=LEASE)),
     (SECOND, ONLY_STALE),
@@ -290,7 +297,7 @@ def test_a_database_that_is_busy_at_any_step_has_nothing_done_twice_and_no_answe
 
 def first_answer(answer):
     """An answer without what its follow-ups add to it."""
-    return replace(answer, expired=0, unheld=0) if hasattr(answer, "unheld") else answer
+    return replace(answer, expired=0, unheld=0, settled=0) if hasattr(answer, "unheld") else answer
 
 
 def settled(lines):

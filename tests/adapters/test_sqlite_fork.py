@@ -94,3 +94,65 @@ def test_parent_and_child_both_work_after_a_fork(path):
         [sys.executable, "-c", CHILD, str(path)], capture_output=True, text=True, check=False
     )
     assert (ended.stdout, ended.stderr, ended.returncode) == ("3\n", "", 0)
+
+
+HAMMER = """
+import os, signal, sys, threading
+from tidemill.adapters.sqlite import SqliteStore
+from tidemill.shell.identity import new_id
+from tidemill.store.enqueue import Enqueue
+from tidemill.store.monitor import CountJobs
+from tidemill.values.jobs import NewJob
+
+forks = int(sys.argv[2])
+store = SqliteStore(sys.argv[1])
+over = threading.Event()
+
+def enqueue(channel):
+    channel(Enqueue((NewJob(id=new_id(), wire_name="t.job", payload=b"x" * 2000),)))
+
+def write():
+    while not over.is_set():
+        enqueue(store.perform_sync)
+
+def read():
+    while not over.is_set():
+        store.perform_sync(CountJobs())
+
+def open_and_close():
+    while not over.is_set():
+        with store.dedicated() as channel:
+            channel.perform(CountJobs())
+
+enqueue(store.perform_sync)
+threads = [threading.Thread(target=each) for each in (write, read, read, open_and_close)]
+for thread in threads:
+    thread.start()
+ended = []
+for _ in range(forks):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        for _ in range(3):
+            enqueue(store.perform_sync)
+        store.perform_sync(CountJobs())
+        os._exit(0)
+    ended.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+over.set()
+for thread in threads:
+    thread.join()
+store.close()
+print(sorted(set(ended)))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_child_that_is_forked_while_threads_are_at_work_can_work_too(path):
+    ended = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", HAMMER, str(path), "150"],
+        capture_output=True, text=True, check=False, timeout=100,
+    )  # fmt: skip
+    assert (ended.stdout, ended.stderr, ended.returncode) == ("[0]\n", "", 0)
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    connection.close()

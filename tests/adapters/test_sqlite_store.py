@@ -22,6 +22,7 @@ from tidemill.store.exchange import Exchange
 from tidemill.store.lease import Beat, Deregister, Maintain, Register
 from tidemill.store.monitor import CountJobs, ListJobs, ListWorkers
 from tidemill.store.operators import Cancel, Requeue, Rerun, RunNow
+from tidemill.values import causes
 from tidemill.values.outcomes import Answer, ErrorInfo, Verdict
 from tidemill.values.retry import Retry
 from tidemill.values.states import Held, JobState
@@ -189,7 +190,8 @@ def test_a_policy_that_no_longer_reads_does_not_stop_the_sweep(bench, clock, pat
                            (jobs[0].id.bytes,))  # fmt: skip
     connection.close()
     clock.advance(LEASE)
-    assert {each.job_id for each in bench.maintain().lapsed} == {job.id for job in jobs}
+    assert [each.job_id for each in bench.maintain().lapsed] == [jobs[1].id]
+    assert bench.get(jobs[0].id).cause == causes.UNREADABLE
 
 
 def test_a_deregistered_worker_is_listed_no_more_and_its_id_never_used_again(bench):

@@ -137,6 +137,15 @@ class Machine:
         def failed(unknown: bool) -> None:
             self.tell(lambda at: e.ExchangeFailed(at, refused=False, unknown=unknown, why="lost"))
 
+        if any(world.refuses(outcome) for outcome in operation.outcomes):
+            refusal = "the store cannot hold it"
+            world.after(
+                world.random.uniform(0, 0.3),
+                lambda: self.tell(
+                    lambda at: e.ExchangeFailed(at, refused=True, unknown=False, why=refusal)
+                ),
+            )
+            return
         self.world.request(operation, answered, failed)
 
     def _check_claim(self, command: c.DoExchange) -> None:
@@ -177,7 +186,8 @@ class Machine:
 
     def _end(self, key: tuple[WorkerId, Pair], ending: Any) -> None:
         if key in self.handlers:
-            del self.handlers[key]
+            if self.handlers.pop(key) is None:
+                self.world.run_through.add(key[1])
             self.tell(lambda at: e.Finished(at, *key, ending))
 
     # The heart

@@ -4,13 +4,13 @@ from uuid import UUID
 
 import pytest
 
-from tidemill.core.actions import require_kind
+from tidemill.core.actions import job_target, queue_target, require_repeat, unchanged
 from tidemill.core.cancel import cancelling
 from tidemill.core.pause import pausing
 from tidemill.core.requeue import requeueing
 from tidemill.core.rerun import rerunning
 from tidemill.core.run_now import running_now
-from tidemill.errors import InvalidValue
+from tidemill.errors import ActionIdReused
 from tidemill.values.ids import ActionId, JobId
 from tidemill.values.operators import Effect
 from tidemill.values.states import REQUEUEABLE, TERMINAL, JobState
@@ -68,8 +68,33 @@ def test_a_queue_stands_as_it_was_wanted_to(paused, wanted) -> None:
     assert (result.effect is Effect.UNCHANGED) is (paused is wanted)
 
 
-def test_an_action_id_names_one_kind_of_action() -> None:
-    action = ActionId(UUID(int=3))
-    require_kind(action, "cancel", "cancel")
-    with pytest.raises(InvalidValue, match=r"belongs to a cancel and cannot name a requeue"):
-        require_kind(action, "requeue", "cancel")
+ACTION = ActionId(UUID(int=3))
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        (("requeue", [job_target(JOB)]), "cannot name a requeue of job"),
+        (("cancel", [job_target(OTHER)]), f"cannot name a cancel of job {OTHER}"),
+        (("cancel", [job_target(JOB), job_target(OTHER)]), f"cancel of job {JOB}, job {OTHER}"),
+        (("cancel", []), "cancel of nothing"),
+        (("cancel", [job_target(JOB)] * 5), "and 2 more"),
+        (("pause-queue", [queue_target("mail", paused=True)]), "'mail', to be paused"),
+    ],
+)
+def test_an_action_id_belongs_to_one_action_and_both_are_named(asked, says) -> None:
+    done = [unchanged(JOB, S.DEAD)]
+    require_repeat(ACTION, ("cancel", [job_target(JOB)]), "cancel", done)
+    with pytest.raises(ActionIdReused) as refused:
+        require_repeat(ACTION, asked, "cancel", done)
+    assert f"belongs to a cancel of job {JOB} and" in str(refused.value)
+    assert says in str(refused.value)
+
+
+def test_to_pause_and_to_resume_a_queue_are_two_actions() -> None:
+    done = [pausing("mail", paused=False, wanted=True)]
+    pause = ("pause-queue", [queue_target("mail", paused=True)])
+    require_repeat(ACTION, pause, "pause-queue", done)
+    resume = ("pause-queue", [queue_target("mail", paused=False)])
+    with pytest.raises(ActionIdReused, match=r"to be paused and cannot .* to be resumed"):
+        require_repeat(ACTION, resume, "pause-queue", done)

@@ -1,7 +1,7 @@
 """What a store may be asked to hold (clause F5)."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, timezone
 from uuid import UUID
 
 import pytest
@@ -120,3 +120,42 @@ def test_a_queue_that_no_job_could_be_in_is_refused() -> None:
             admit_queue(wrong, DEFAULT_BOUNDS)
     with pytest.raises(BoundExceeded):
         admit_queue("abcde", SMALL)
+
+
+@pytest.mark.parametrize(
+    ("wish", "value", "says"),
+    [
+        ("id", "1", "id='1' is of type str; give a UUID"),
+        ("wire_name", 5, "Wire name=5 is of type int; give text"),
+        ("queue", b"mail", "Queue=b'mail' is of type bytes; give text"),
+        ("tenant", 5, "Tenant=5"),
+        ("idempotency_key", 7, "Idempotency key=7"),
+        ("trace_context", 7, "Trace context=7"),
+        ("payload", "{}", "payload='{}' is of type str; give bytes"),
+        ("priority", "high", "priority='high' is of type str; give a whole number"),
+        ("priority", True, "priority=True is of type bool"),
+        ("priority", 1.0, "priority=1.0"),
+        ("delay", 5, "delay=5 is of type int; give a timedelta"),
+        ("expires", "1h", "expires='1h'"),
+        ("timeout", 30, "timeout=30"),
+        ("due_at", date(2030, 1, 1), "is of type date; give an aware datetime"),
+        ("not_after", "2030", "not_after='2030'"),
+        ("retry", None, "retry=None is of type NoneType; give a Retry"),
+        ("tags", {"vip"}, "is of type set; give a frozenset of tags"),
+        ("tags", frozenset({"vip"}), "Tag='vip' is of type str; give a Tag"),
+        ("tags", frozenset({Tag("a", 5)}), "Tag value=5"),  # type: ignore[arg-type]
+        ("rerun_of", "1", "rerun_of='1'"),
+        ("due_at", datetime.max.replace(tzinfo=timezone(timedelta(hours=-1))), "outside the cal"),
+    ],
+)
+def test_what_is_of_another_type_is_refused_with_what_is_wanted(wish, value, says) -> None:
+    with pytest.raises(InvalidValue) as refused:
+        admit(replace(JOB, **{wish: value}), DEFAULT_BOUNDS)
+    assert says in str(refused.value)
+
+
+@pytest.mark.parametrize("wrong", [5, None, b"ada"])
+def test_an_actor_or_a_queue_that_is_no_text_is_refused(wrong) -> None:
+    for check in (admit_actor, admit_queue):
+        with pytest.raises(InvalidValue, match="give text"):
+            check(wrong, DEFAULT_BOUNDS)

@@ -13,7 +13,7 @@ from tidemill.core.commands import (
 )
 from tidemill.core.events import Finished, Hinted
 from tidemill.core.pacing import Pacing
-from tidemill.core.storable import OUTCOME_REFUSED
+from tidemill.core.storable import OUTCOME_REFUSED, barest
 from tidemill.values.endings import Returned
 from tidemill.values.leases import Maintained
 from tidemill.values.outcomes import Answer, Outcome, Verdict
@@ -278,8 +278,46 @@ def test_an_outcome_that_is_refused_when_all_slots_wait_is_dropped_once_upkeep_w
     woken(script)
     script.wake(6.0)
     script.fail(6.0, refused=True)
+    assert not script.all(NoticeDropped)
+    (offered,) = script.only(DoExchange).outcomes
+    assert offered == barest(offered), "in words that every database can hold"
+    script.maintained(7.0, Maintained())
+    script.fail(8.0, refused=True)
     assert script.all(NoticeDropped)
     assert script.only(DoExchange).claim is not None
+
+
+def test_an_attempt_whose_end_could_not_be_recorded_is_offered_as_failed_and_never_given_back() -> (
+    None
+):
+    """Given back it would cost its job nothing, and be run for ever (D6, E2)."""
+    script = Script(slots=2, upkeep=True)
+    script.start_jobs(0.0, 1)
+    script.finish(1.0, 1)
+    at = 1.0
+    while not [c for c in script.log if isinstance(c, NoticeDropped)]:
+        at += 1.0
+        if script.sent is None:
+            script.wake(at)
+        elif script.sent.outcomes:
+            script.fail(at, refused=True)
+        else:
+            script.answer(at)
+    offered = []
+    for _ in range(60):
+        at += 1.0
+        script.listed(at, running(1))
+        if script.sent is None:
+            script.wake(at)
+            continue
+        offered += script.sent.outcomes
+        if offered:
+            break
+        script.answer(at)
+    assert [(each.verdict, each.error and each.error.kind) for each in offered] == [
+        (Verdict.FAILED, OUTCOME_REFUSED)
+    ]
+    assert not [c for c in script.log if isinstance(c, NoticeReleased)]
 
 
 def test_a_refused_claim_waits_like_any_fault() -> None:

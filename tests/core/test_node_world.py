@@ -29,6 +29,15 @@ def test_whatever_fails_every_job_ends_once_and_nothing_runs_that_nobody_holds(p
     World(replace(plan, drains=min(plan.drains, plan.machines - 1))).run()
 
 
+@settings(EVERY_TIME_THE_SAME, max_examples=60)
+@given(PLANS, st.integers(1, 3))
+def test_an_attempt_whose_end_the_store_refuses_to_record_is_counted_all_the_same(
+    plan: Plan, guilty: int
+) -> None:
+    """Nothing is run for ever for nothing (D6, E2)."""
+    World(replace(plan, drains=0, guilty=min(guilty, plan.jobs))).run()
+
+
 @settings(EVERY_TIME_THE_SAME, max_examples=80)
 @given(PLANS)
 def test_when_nothing_fails_no_attempt_lapses_although_workers_end(plan: Plan) -> None:

@@ -18,14 +18,16 @@ from uuid import UUID
 from tests.core.machine import LEASE, LONGEST, Machine, bind
 from tests.core.script import START
 
+from tidemill.core.storable import barest
 from tidemill.store.enqueue import Enqueue
 from tidemill.store.lease import Beat, Register
 from tidemill.store.memory.clock import VirtualClock
 from tidemill.store.memory.store import MemoryStore
-from tidemill.store.monitor import ListJobs
+from tidemill.store.monitor import GetJob, ListJobs
 from tidemill.store.operators import Cancel
 from tidemill.values.ids import ActionId, JobId, WorkerId
 from tidemill.values.jobs import NewJob
+from tidemill.values.outcomes import Outcome, Verdict
 from tidemill.values.retry import Retry
 from tidemill.values.states import JobState
 from tidemill.values.workers import Pair
@@ -47,6 +49,9 @@ class Plan:
     pauses: int = 1
     drains: int = 0
     cancels: int = 1
+    guilty: int = 0
+    """Jobs whose ends the store refuses to record: during the storm all of them, afterwards those
+    that say more than that an attempt failed."""
     storm: float = 30.0
     """Faults happen until this instant."""
 
@@ -66,6 +71,7 @@ class World:
         self.changed = False
         self.ended: dict[JobId, JobState] = {}
         self.executed: Counter[Pair] = Counter()
+        self.run_through: set[Pair] = set()
         self.leases: dict[WorkerId, float] = {}
         self.unheld: dict[tuple[WorkerId, Pair], float] = {}
         self.calm_at = plan.storm + LEASE
@@ -92,6 +98,13 @@ class World:
         if isinstance(operation, Register) or (isinstance(operation, Beat) and reply.live):
             self.leases[reply.worker] = self.now + LEASE
         return reply
+
+    def refuses(self, outcome: Outcome) -> bool:
+        """Whether the store cannot hold the record of this outcome."""
+        if outcome.job_id not in self.jobs[: self.plan.guilty]:
+            return False
+        given_back = outcome.verdict is Verdict.RELEASED
+        return not given_back and (self.stormy or outcome != barest(outcome))
 
     def chance(self, rate: float) -> bool:
         return self.random.random() < rate
@@ -128,6 +141,7 @@ class World:
         for machine in self.machines:
             self.at(self.random.random(), machine.begin)
         limit = self.calm_at + 10 * LEASE + 4 * LONGEST * self.plan.jobs
+        limit += 40 * LEASE * self.plan.guilty  # each of their ends is refused twice or more
         while self._heap and not self._over():
             at, _, act = heappop(self._heap)
             assert at <= limit, f"at {at} something still has not ended: {self._leftovers()}"
@@ -189,7 +203,19 @@ class World:
             self.changed = False
             self._check_jobs()
 
+    def _check_guilty(self) -> None:
+        for job_id in self.jobs[: self.plan.guilty]:
+            job = self.store.perform_sync(GetJob(job_id))
+            assert job is not None
+            free = {
+                Pair(each.job_id, each.attempt)
+                for each in job.attempts
+                if each.verdict is Verdict.RELEASED and not each.stale
+            }
+            assert not free & self.run_through, "an attempt that ran to its end is never free"
+
     def _check_jobs(self) -> None:
+        self._check_guilty()
         unheld = {}
         for job in self.store.perform_sync(ListJobs(limit=200)).jobs:
             if job.id in self.ended:

@@ -11,6 +11,7 @@ from tidemill.drivers.sqlite import SqliteExecutor
 from tidemill.drivers.sqlite_blockage import Blockage
 from tidemill.drivers.sqlite_errors import translated
 from tidemill.errors import (
+    AnswerLost,
     ConfigurationError,
     InvalidValue,
     SchemaError,
@@ -19,7 +20,7 @@ from tidemill.errors import (
 )
 from tidemill.sql.catalogue import Catalogue
 from tidemill.sql.dialects.sqlite import SqliteDialect
-from tidemill.sql.migrations import migrate
+from tidemill.sql.migrations import migrate, migrations
 from tidemill.sql.program import Batch, Statement
 from tidemill.values.ids import uuid7
 
@@ -84,7 +85,7 @@ def test_a_batch_answers_how_many_rows_it_changed(executor):
 
 def test_rows_are_read_by_name(executor):
     versions = {row["name"]: row["value"] for row in executor.step(Statement("versions"))}
-    assert versions == {"version": 1, "min_compatible": 1}
+    assert versions == {"version": migrations("sqlite")[-1].version, "min_compatible": 1}
 
 
 def test_a_missing_schema_names_the_command(open_executor):
@@ -110,10 +111,10 @@ def test_a_broken_constraint_is_a_refusal_and_not_worth_another_try(executor):
         (sqlite3.SQLITE_BUSY, StoreUnavailable, "write transactions short"),
         (sqlite3.SQLITE_BUSY_SNAPSHOT, StoreUnavailable, "busy"),
         (sqlite3.SQLITE_LOCKED, StoreUnavailable, "busy"),
-        (sqlite3.SQLITE_FULL, StoreError, "make room"),
+        (sqlite3.SQLITE_FULL, StoreUnavailable, "The disk is full"),
         (sqlite3.SQLITE_READONLY, StoreError, "read-only"),
         (sqlite3.SQLITE_CANTOPEN, StoreError, "folder must exist"),
-        (sqlite3.SQLITE_IOERR_FSYNC, StoreError, "system's log"),
+        (sqlite3.SQLITE_IOERR_WRITE, StoreUnavailable, "system's log"),
         (sqlite3.SQLITE_CORRUPT, StoreError, "restore a copy"),
         (sqlite3.SQLITE_AUTH, StoreError, "own text"),
         (sqlite3.SQLITE_TOOBIG, InvalidValue, "refused a value"),
@@ -126,6 +127,14 @@ def test_each_error_says_what_to_do(code, kind, advice):
     assert type(found) is kind
     assert advice in str(found)
     assert "a_statement" in str(found)
+
+
+def test_what_a_failing_disk_has_kept_of_a_commit_is_known_to_nobody():
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorcode = sqlite3.SQLITE_IOERR_FSYNC
+    assert type(translated(error, "commit")) is AnswerLost
+    error.sqlite_errorcode = sqlite3.SQLITE_FULL
+    assert type(translated(error, "commit")) is StoreUnavailable
 
 
 def test_a_closed_connection_is_told_from_a_bad_value(executor):

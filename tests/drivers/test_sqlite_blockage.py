@@ -11,36 +11,49 @@ LEASE = timedelta(seconds=60)
 
 
 def test_a_wait_of_a_second_is_long_and_a_shorter_one_is_not():
-    assert not Blockage().granted(10.0, 10.9, NOON)
-    assert Blockage().granted(10.0, 11.0, NOON)
+    assert not Blockage().granted(10.0, 10.9)
+    assert Blockage().granted(10.0, 11.0)
 
 
 def test_a_wait_begun_by_one_connection_is_ended_by_the_next():
     blockage = Blockage()
     blockage.gave_up(10.0)
     blockage.gave_up(12.0)
-    assert blockage.granted(15.0, 15.1, NOON)
+    assert blockage.granted(15.0, 15.1)
 
 
 def test_a_long_wait_is_not_over_before_it_was_noted():
     blockage = Blockage()
-    assert blockage.granted(10.0, 15.0, NOON)
-    assert blockage.granted(16.0, 16.0, NOON)
+    assert blockage.granted(10.0, 15.0)
+    assert blockage.granted(16.0, 16.0)
     blockage.noted()
-    assert not blockage.granted(17.0, 17.0, NOON)
+    assert not blockage.granted(17.0, 17.0)
 
 
 def test_a_short_wait_leaves_nothing_to_remember():
     blockage = Blockage()
-    assert not blockage.granted(10.0, 10.5, NOON)
-    assert not blockage.granted(11.0, 11.4, NOON)
+    assert not blockage.granted(10.0, 10.5)
+    assert not blockage.granted(11.0, 11.4)
 
 
-def test_to_be_granted_the_lock_is_to_know_that_it_can_be_had():
+def test_a_time_when_the_lock_was_had_and_nothing_could_be_written_is_a_long_wait():
+    blockage = Blockage()
+    for at in (10.0, 10.4, 10.8):
+        assert not blockage.granted(at, at)
+        blockage.failed(at)
+    assert blockage.granted(15.0, 15.0) == 5.0
+    blockage.wrote(15.0, NOON)
+    blockage.noted()
+    assert not blockage.granted(16.0, 16.0)
+
+
+def test_to_have_written_is_to_know_that_it_can_be_done_and_to_have_the_lock_is_not():
     blockage = Blockage()
     later = NOON + LEASE
     assert blockage.writable_since(0.0, NOON, LEASE) == NOON
-    blockage.granted(0.0, 0.0, NOON)
+    blockage.granted(0.0, 0.0)
+    assert blockage.writable_since(20.0, later, LEASE) == later
+    blockage.wrote(0.0, NOON)
     assert blockage.writable_since(20.0, later, LEASE) == NOON
     blockage.forget()
     assert blockage.writable_since(20.0, later, LEASE) == later

@@ -25,14 +25,21 @@ CATALOGUE = Catalogue(DIALECT)
 POSTGRES = PostgresDialect("mill")
 DIALECTS = (DIALECT, POSTGRES)
 OWN = {
-    "sqlite": {"data_version", "noted_wait", "shared_looks"},
-    "postgres": {"notify", "insert_one", "beat"},
+    "sqlite": {
+        "busy_timeout",
+        "data_version",
+        "joined_file",
+        "take_write_lock",
+        "noted_wait",
+        "shared_looks",
+    },
+    "postgres": {"bound_lock_wait", "restore_lock_wait", "notify", "insert_one", "beat"},
 }  # asked on this database alone
 STATEMENTS = re.compile(r"(?:Statement|Batch|select_each)\(\s*\"(\w+)\"")
 
 
 def sources():
-    for folder in ("sql", "sql/programs", "sql/migrations", "drivers", "adapters"):
+    for folder in ("sql", "sql/programs", "sql/migrations", "drivers", "adapters", "bridges"):
         for file in files("tidemill").joinpath(folder).iterdir():
             if file.name.endswith(".py"):
                 yield file.read_text(encoding="utf-8")

@@ -44,8 +44,9 @@ def test_the_default_policy_costs_nothing():
 
 
 @pytest.mark.parametrize("stored", ["", "{", '{"jitter": 7}', '{"max_attempts": "x"}', "[]"])
-def test_a_policy_that_no_longer_reads_is_the_default(stored):
-    assert decode_retry(stored) == DEFAULT_RETRY
+def test_a_policy_that_no_longer_reads_is_refused(stored):
+    with pytest.raises(ValueError, match="cannot be read"):
+        decode_retry(stored)
 
 
 def test_what_a_newer_version_added_to_a_policy_is_passed_over():
@@ -56,11 +57,17 @@ def test_every_word_has_a_code_and_reads_back():
     for words, table, read in (
         (JobState, codes.STATE_CODES, codes.state_of),
         (Verdict, codes.VERDICT_CODES, codes.verdict_of),
-        (Held, codes.HELD_CODES, codes.held_of),
+        (Held, codes.HELD_CODES, codes.HELD_OF.__getitem__),
     ):
         assert {read(table[word]) for word in words} == set(words)
         for word in words:
             assert DIALECT.encode(word) == table[word]
+
+
+@pytest.mark.parametrize("code", [99, -1, "ready", None, b"", []])
+def test_a_code_that_nobody_knows_stands_for_no_other_word(code):
+    assert codes.state_of(code) is codes.UNKNOWN_STATE
+    assert codes.verdict_of(code) is None
 
 
 def test_a_code_never_changes_its_word():

@@ -84,6 +84,10 @@ HOT = [
     ("end_attempt", {"id": ID, "state": 4, "worker": None, "due_at": 0, "cause": None,
      "finished_at": 0, "failed": 0, "lapsed": 0, "output": None, "holder": ID, "attempt": 1},
      "id=?"),
+    ("upkeep", {}, "tidemill_jobs_unsettled"),
+    ("unsettled_jobs", {"limit": 9}, "tidemill_jobs_unsettled"),
+    ("complete_job", {"id": ID, "worker": ID, "attempt": 1, "output": None, "unsettled": "[]"},
+     "id=?"),
     ("count_ready", {}, "tidemill_jobs_ready"),
     ("count_scheduled", {}, "tidemill_jobs_scheduled"),
     ("count_running", {}, "tidemill_jobs_running"),
@@ -102,7 +106,17 @@ HOT = [
      "tidemill_attempts_job (job_id=? AND stale=?)"),
     ("prune_attempts", {"job_id": ID, "stale": 0, "kept": 9},
      "tidemill_attempts_job (job_id=? AND stale=?"),
-    ("newest_jobs", {"before": ID, "states": (1, 2), "queue": None, "wire_name": None, "limit": 9},
+    ("backlog_ready", {"limit": 9}, "tidemill_jobs_ready"),
+    ("backlog_due", {"now": NOW, "limit": 9}, "tidemill_jobs_scheduled"),
+    ("stuck_abandoned", {"now": NOW, "limit": 9}, "tidemill_jobs_running"),
+    ("stuck_overdue", {"now": NOW, "before": NOW, "limit": 9}, "tidemill_jobs_running"),
+    ("stuck_unsettled", {"before": NOW, "limit": 9}, "tidemill_jobs_unsettled"),
+    ("waiting_names", {"sample": 9, "limit": 9}, "tidemill_jobs_ready"),
+    ("waiting_names", {"sample": 9, "limit": 9}, "tidemill_jobs_held"),
+    ("waiting_names", {"sample": 9, "limit": 9}, "tidemill_jobs_scheduled"),
+    ("dead_letters", {"newest": 9, "limit": 9}, "autoindex_tidemill_jobs_1"),
+    ("newest_jobs", {"before": ID, "states": (1, 2), "strays": True, "queue": None,
+                     "wire_name": None, "limit": 9},
      "autoindex_tidemill_jobs_1 (id<?)"),
 ]  # fmt: skip
 
@@ -117,7 +131,14 @@ def test_a_hot_statement_reads_its_index(connection, name, parameters, index):
     assert not any(line.startswith("SCAN tidemill_jobs") and "INDEX" not in line for line in plan)
 
 
-SORTED = ["ready_jobs", "activate_due", "expired_jobs", "newest_jobs", "every_held_job"]
+SORTED = [
+    "ready_jobs",
+    "activate_due",
+    "expired_jobs",
+    "newest_jobs",
+    "every_held_job",
+    "unsettled_jobs",
+]
 
 
 @pytest.mark.parametrize("name", SORTED)
@@ -143,7 +164,7 @@ def test_a_plain_job_has_one_index_entry_beside_its_primary_key(connection):
             condition = text.partition(" WHERE ")[2]
             row = (
                 "SELECT NULL AS held, NULL AS not_after, NULL AS idempotency_key, 0 AS attempt,"
-                " NULL AS cancel_requested"
+                " NULL AS cancel_requested, NULL AS unsettled"
             )
             asked = f"SELECT count(*) FROM ({row}, {state[word]} AS state) WHERE {condition}"
             matching += connection.execute(asked).fetchone()[0]

@@ -43,7 +43,11 @@ HOT = [
      {"jobs_ready", "jobs_scheduled", "jobs_cancels"}),
     ("cancel_requests", {"worker": ID}, {"jobs_cancels"}),
     ("every_held_job", {"limit": 500}, {"jobs_held"}),
-    ("upkeep", {}, {"jobs_running", "jobs_expiry", "jobs_held"}),
+    ("upkeep", {}, {"jobs_running", "jobs_expiry", "jobs_held", "jobs_unsettled"}),
+    ("unsettled_jobs", {"limit": 500}, {"jobs_unsettled"}),
+    ("complete_job", {"id": ID, "worker": ID, "attempt": 1, "output": None, "unsettled": "[]"},
+     {"jobs_running"}),
+    ("settle_jobs", {"ids": IDS}, {"jobs_pkey"}),
     ("next_due", {"queue": "q"}, {"jobs_scheduled"}),
     ("activate_due", {"queue": "q", "now": NOW, "limit": 100}, {"jobs_scheduled", "jobs_pkey"}),
     ("ready_jobs", {"queue": "q", "limit": 100, "worker": ID, "now": NOW, "names": ("w",)},
@@ -64,6 +68,11 @@ HOT = [
     ("prune_attempts", [{"job_id": ID, "stale": False, "kept": 9}] * 500,
      {"attempts_job", "attempts_pkey"}),
     ("job_attempts", {"id": ID}, {"attempts_job"}),
+    ("backlog_ready", {"limit": 9}, {"jobs_ready"}),
+    ("backlog_due", {"now": NOW, "limit": 9}, {"jobs_scheduled"}),
+    ("stuck_abandoned", {"now": NOW, "limit": 9}, {"jobs_running"}),
+    ("stuck_overdue", {"now": NOW, "before": NOW, "limit": 9}, {"jobs_running"}),
+    ("dead_letters", {"newest": 9, "limit": 9}, {"jobs_pkey"}),
 ]  # fmt: skip
 NAMES = [hot[0] for hot in HOT]
 

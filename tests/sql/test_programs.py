@@ -11,6 +11,7 @@ from tidemill.sql.dialects.sqlite import SqliteDialect
 from tidemill.sql.program import Batch, FollowUp, Statement
 from tidemill.sql.programs.env import Env
 from tidemill.sql.programs.registry import (
+    EXAMINATIONS,
     GLANCES,
     QUICK,
     READS,
@@ -42,6 +43,7 @@ LIVE = [{
 OPENING = [{**LIVE[0], "next_due": None, "ready": 0, "paused": 0, "cancels": 0}]
 CALM = {
     "now": DIALECT.encode(NOW), "lapsed_jobs": 0, "lapsed_workers": 0, "expired": 0, "held": 0,
+    "unsettled": 0,
 }  # fmt: skip
 
 
@@ -82,9 +84,9 @@ def ready_row(n, **more):
 
 
 def test_every_operation_has_exactly_one_program():
-    names = {kind.__name__ for kind in (*WRITES, *READS)}
+    names = {kind.__name__ for kind in (*WRITES, *READS, *EXAMINATIONS)}
     assert names == {kind.__name__ for kind in Operation.__subclasses__()}
-    assert not set(WRITES) & set(READS)
+    assert len(names) == len(WRITES) + len(READS) + len(EXAMINATIONS)
     assert set(GLANCES) | set(QUICK) <= set(WRITES)
     assert writes(Enqueue(()))
     assert glance_for(Enqueue(()), ENV) is None
@@ -167,6 +169,7 @@ def test_stale_records_follow_in_a_transaction_of_their_own():
     row = {
         **ready_row(0), "id": report.job_id.bytes, "state": 3, "worker_id": uuid7(8, 8).bytes,
         "attempt": 2, "failures": 0, "failures_base": 0, "cancel_requested": None, "started_at": 0,
+        "unsettled": None,
     }  # fmt: skip
     cancels = [{**OPENING[0], "cancels": 1}]
     answers = {"opening": cancels, "worker_lease": LIVE, "reported_jobs": [row]}
@@ -212,10 +215,10 @@ def test_a_dead_lease_claims_nothing_and_renews_nothing():
     assert (names(steps)[-1], reply.live) == ("note_lapse", False)
 
 
-def test_upkeep_is_three_transactions_and_two_of_them_follow_the_first():
+def test_upkeep_is_four_transactions_and_three_of_them_follow_the_first():
     steps, _ = drive(program_for(Maintain(lease=LEASE), ENV), {"clock": NOW_ROW})
-    assert names(steps).count("FOLLOW-UP") == 2
-    assert names(steps).count("clock") == 3
+    assert names(steps).count("FOLLOW-UP") == 3
+    assert names(steps)[-2:] == ["FOLLOW-UP", "unsettled_jobs"]
     assert names(steps).index("lapsed_jobs") < names(steps).index("FOLLOW-UP")
 
 
@@ -256,7 +259,7 @@ def test_a_row_that_cannot_be_read_does_not_keep_the_sweep_from_the_others(wrong
     assert [lapsed.job_id for lapsed in answer.lapsed] == [uuid7(1, 1), uuid7(3, 3)]
     (ended,) = [step for step in steps if getattr(step, "name", "") == "end_attempt"]
     assert [row["id"] for row in ended.rows] == [uuid7(1, 1), uuid7(3, 3)]
-    assert "cannot read running job" in caplog.text
+    assert "is quarantined: its " in caplog.text
 
 
 def test_what_a_worker_wrote_that_no_longer_reads_stands_for_no_name():
@@ -336,7 +339,7 @@ def test_a_glance_that_finds_work_leaves_it_to_the_claim(found):
     assert drive(glance_for(Exchange(worker=WORKER, claim=request), ENV), answers)[1] is None
 
 
-@pytest.mark.parametrize("found", ["lapsed_jobs", "lapsed_workers", "expired", "held"])
+@pytest.mark.parametrize("found", ["lapsed_jobs", "lapsed_workers", "expired", "held", "unsettled"])
 def test_a_glance_that_finds_upkeep_leaves_it_to_the_sweep(found):
     known = {"known_names": [{"wire_names": '["t"]'}], "known_held": [{"found": 1}]}
     answers = {"upkeep": [CALM | {found: 1}], **known}
@@ -361,6 +364,7 @@ def test_the_lease_is_read_again_once_the_rows_are_locked():
     row = {
         **ready_row(0), "id": report.job_id.bytes, "state": 3, "worker_id": WORKER.bytes,
         "attempt": 1, "failures": 0, "failures_base": 0, "cancel_requested": None, "started_at": 0,
+        "unsettled": None,
     }  # fmt: skip
     expired = [{**LIVE[0], "lease_expires_at": DIALECT.encode(NOW)}]
     program = program_for(Exchange(worker=WORKER, outcomes=(report,)), ENV)

@@ -12,6 +12,7 @@ from typing import Final, Self, TypeVar
 
 from tidemill.adapters.hints import Wake
 from tidemill.adapters.postgres_async import AsyncChannels
+from tidemill.adapters.postgres_health import PRODUCT, examine
 from tidemill.adapters.postgres_listen import Listener
 from tidemill.adapters.postgres_notify import Notifier
 from tidemill.adapters.postgres_site import Site, connect
@@ -22,6 +23,7 @@ from tidemill.adapters.postgres_sync import (
     missing_steps,
 )
 from tidemill.adapters.postgres_url import Prepared, read_prepared, read_url
+from tidemill.bridges.footing import Footing
 from tidemill.drivers.postgres_session import LOCK_TIMEOUT, STATEMENT_TIMEOUT, Limits
 from tidemill.drivers.psycopg import PsycopgExecutor
 from tidemill.errors import StoreError
@@ -30,6 +32,7 @@ from tidemill.sql.dialects.postgres import DEFAULT_SCHEMA, PostgresDialect
 from tidemill.sql.programs.env import Env
 from tidemill.store.contract import Capabilities, Clock, Operation, SyncChannel
 from tidemill.values.bounds import DEFAULT_BOUNDS, Bounds
+from tidemill.values.doctor import DatabaseHealth
 
 R = TypeVar("R")
 
@@ -123,11 +126,22 @@ class PostgresStore:
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(name="PostgreSQL", hints=True, persistent=True)
+        return Capabilities(name=PRODUCT, hints=True, persistent=True, bridges=True)
 
     @property
     def bounds(self) -> Bounds:
         return self._site.env.bounds
+
+    def footing(self) -> Footing:
+        site = self._site
+        return Footing(
+            database=PRODUCT,
+            catalogue=site.catalogue,
+            env=site.env,
+            clock=site.clock,
+            lock_wait=site.limits.lock or LOCK_TIMEOUT,
+            riding=site.riding,
+        )
 
     async def perform(self, operation: Operation[R]) -> R:
         return await self._open().coroutines.perform(operation)
@@ -151,6 +165,9 @@ class PostgresStore:
         fragments = self._site.catalogue.dialect.fragments
         steps = missing_steps(self._site)
         return tuple((step.name, substitute(step.text, fragments)) for step in steps)
+
+    def examine(self) -> DatabaseHealth:
+        return examine(self._site)
 
     def close(self) -> None:
         with self._lock:

@@ -14,7 +14,13 @@ from tidemill.adapters.postgres_site import Announcement, Site, answer_may_be_lo
 from tidemill.adapters.postgres_sync import prepare
 from tidemill.drivers.asyncpg import AsyncpgExecutor
 from tidemill.drivers.run import look_async, run_async
-from tidemill.sql.programs.registry import glance_for, program_for, quick_for, writes
+from tidemill.sql.programs.registry import (
+    examines,
+    glance_for,
+    program_for,
+    quick_for,
+    writes,
+)
 from tidemill.store.contract import Operation
 from tidemill.store.exchange import Exchange
 from tidemill.store.lease import Maintain
@@ -134,6 +140,9 @@ class AsyncChannels:
         async with pool.lend() as executor:
             if not site.checked:
                 await asyncio.to_thread(self._prepare)
+            if examines(operation):
+                program = program_for(operation, site.env)
+                return await run_async(program, executor, write=False)
             if not writes(operation):
                 return await look_async(program_for(operation, site.env), executor)
             quick = quick_for(operation, site.env)

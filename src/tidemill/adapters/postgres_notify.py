@@ -21,6 +21,8 @@ from tidemill.drivers.psycopg import Connection
 from tidemill.errors import StoreError
 
 WINDOW_SECONDS: Final = 0.05
+RIDERS: Final = 5
+"""How many transactions of the user's notify in one window: too few to cost anything."""
 _STOP_SECONDS: Final = 5.0
 _log = logging.getLogger("tidemill.store")
 
@@ -41,6 +43,8 @@ class Notifier:
         self._lock = Lock()
         self._window_ends = 0.0
         self._promised = False
+        self._riders = 0
+        self._riders_window_ends = 0.0
         self._thread: ConnectionThread[Voice] | None = None
 
     @property
@@ -55,6 +59,19 @@ class Notifier:
                 return False
             self._window_ends = time.monotonic() + WINDOW_SECONDS
             return True
+
+    def rides(self) -> bool:
+        """Whether a transaction of the user's notifies, which is heard when that commits.
+
+        Nobody can tell of it later instead, since nobody else knows when that is. So the first few
+        of a window do; where there are more, one commit is told of by the next.
+        """
+        with self._lock:
+            now = time.monotonic()
+            if now >= self._riders_window_ends:
+                self._riders_window_ends, self._riders = now + WINDOW_SECONDS, 0
+            self._riders += 1
+            return self._enabled and self._riders <= RIDERS
 
     def later(self) -> None:
         """Notify once at the end of this window, whoever else asks for it."""

@@ -13,6 +13,7 @@ import psycopg
 
 from tidemill.adapters.hints import Hints, is_news
 from tidemill.adapters.postgres_notify import Notifier
+from tidemill.adapters.postgres_silence import BoundedConnection
 from tidemill.adapters.postgres_url import PostgresUrl, Prepared
 from tidemill.drivers import asyncpg as asyncpg_driver
 from tidemill.drivers import psycopg as psycopg_driver
@@ -21,7 +22,7 @@ from tidemill.drivers.postgres_session import UNHURRIED, Limits, beginnings
 from tidemill.drivers.psycopg import PsycopgExecutor
 from tidemill.errors import AnswerLost, SchemaError, StoreUnavailable
 from tidemill.sql.catalogue import Catalogue
-from tidemill.sql.migrations import Migration
+from tidemill.sql.migrations import FIRST, Migration
 from tidemill.sql.program import Statement
 from tidemill.sql.programs.env import Env
 from tidemill.store.contract import Clock, Operation
@@ -90,6 +91,11 @@ class Site:
     def __post_init__(self) -> None:
         self.calm = Calm(enabled=self.clock is None)
 
+    @property
+    def silence(self) -> float:
+        """Seconds after which an answer will not come any more."""
+        return self.limits.statement.total_seconds() + SILENCE_SECONDS
+
     async def open_async(self) -> AsyncpgExecutor:
         """A connection of asyncpg.
 
@@ -100,7 +106,7 @@ class Site:
             connection = await asyncpg.connect(
                 self.url.asyncpg,
                 timeout=CONNECT_SECONDS,
-                command_timeout=self.limits.statement.total_seconds() + SILENCE_SECONDS,
+                command_timeout=self.silence,
                 statement_cache_size=_ASYNC_CACHE if self.prepared == "auto" else 0,
             )
         except (*asyncpg_driver.FAULTS, TimeoutError) as error:
@@ -115,7 +121,17 @@ class Site:
         """
         limits = self.limits if hurried else UNHURRIED
         connection = connect(self.url, self.prepared)
+        connection.silence = self.silence if hurried else None
         return PsycopgExecutor(connection, self.catalogue, beginnings(limits), self.clock)
+
+    def riding(self, operation: Operation[R], answer: R) -> Sequence[Statement]:
+        """What an operation in a transaction of the user's says in it, to be heard at its commit.
+
+        Nobody knows when that is, so nothing is promised for later.
+        """
+        if is_news(operation, answer) and self.notifier.rides():
+            return (Statement("notify", {"channel": self.notifier.channel}),)
+        return ()
 
     def require(self, steps: Sequence[Migration]) -> None:
         """Refuse a schema that lacks something.
@@ -123,6 +139,13 @@ class Site:
         Raises:
             SchemaError: it does; the message names the command.
         """
+        if steps and steps[0].version == FIRST:
+            schema = self.catalogue.dialect.fragments["schema"]
+            message = (
+                f"{self.url.shown}: this database has no Tidemill tables in its schema "
+                f'"{schema}". Check the URL, or run `tidemill migrate` to make them.'
+            )
+            raise SchemaError(message)
         if steps:
             names = ", ".join(step.name for step in steps)
             message = f"The schema in {self.url.shown} lacks {names}: run `tidemill migrate`."
@@ -130,14 +153,14 @@ class Site:
         self.checked = True
 
 
-def connect(url: PostgresUrl, prepared: Prepared) -> psycopg_driver.Connection:
+def connect(url: PostgresUrl, prepared: Prepared) -> BoundedConnection:
     """A bare connection of psycopg in autocommit.
 
     Raises:
         StoreUnavailable: the server does not answer.
     """
     try:
-        return psycopg.connect(
+        return BoundedConnection.connect(
             url.libpq,
             autocommit=True,
             prepare_threshold=0 if prepared == "auto" else None,

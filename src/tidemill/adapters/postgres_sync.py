@@ -13,7 +13,13 @@ from tidemill.drivers.psycopg import PsycopgExecutor
 from tidemill.drivers.run import look, run
 from tidemill.errors import StoreUnavailable
 from tidemill.sql.migrations import Migration, migrate, missing
-from tidemill.sql.programs.registry import glance_for, program_for, quick_for, writes
+from tidemill.sql.programs.registry import (
+    examines,
+    glance_for,
+    program_for,
+    quick_for,
+    writes,
+)
 from tidemill.store.contract import Operation
 
 R = TypeVar("R")
@@ -46,6 +52,8 @@ class PostgresChannel:
         with self._lend() as executor:
             if not site.checked:
                 prepare(site, executor)
+            if examines(operation):
+                return run(program_for(operation, site.env), executor, write=False)
             if not writes(operation):
                 return look(program_for(operation, site.env), executor)
             quick = quick_for(operation, site.env)

@@ -22,7 +22,9 @@ from tidemill.adapters.sqlite_files import (
     checked_path,
     settings_of,
 )
+from tidemill.adapters.sqlite_health import PRODUCT, examine
 from tidemill.adapters.waiting import outcome_of
+from tidemill.bridges.footing import Footing
 from tidemill.drivers.sqlite import require_version
 from tidemill.errors import StoreError
 from tidemill.sql.catalogue import Catalogue, substitute
@@ -31,11 +33,12 @@ from tidemill.sql.programs.env import Env
 from tidemill.sql.programs.registry import writes
 from tidemill.store.contract import Capabilities, Clock, Operation, SyncChannel
 from tidemill.values.bounds import DEFAULT_BOUNDS, Bounds
+from tidemill.values.doctor import DatabaseHealth
 
 R = TypeVar("R")
 
 _STOP_SECONDS: Final = 30.0
-_CAPABILITIES: Final = Capabilities(name="SQLite", hints=True, persistent=True)
+_CAPABILITIES: Final = Capabilities(name=PRODUCT, hints=True, persistent=True, bridges=True)
 
 
 def utc_now() -> datetime:
@@ -107,6 +110,17 @@ class SqliteStore:
     def bounds(self) -> Bounds:
         return self._site.env.bounds
 
+    def footing(self) -> Footing:
+        site = self._site
+        return Footing(
+            database=PRODUCT,
+            catalogue=site.catalogue,
+            env=site.env,
+            clock=site.clock,
+            lock_wait=site.settings.busy_timeout,
+            file=site.settings.path,
+        )
+
     async def perform(self, operation: Operation[R]) -> R:
         return await outcome_of(self._submit(operation))
 
@@ -141,6 +155,9 @@ class SqliteStore:
             channel.close()
         fragments = self._site.catalogue.dialect.fragments
         return tuple((step.name, substitute(step.text, fragments)) for step in steps)
+
+    def examine(self) -> DatabaseHealth:
+        return examine(self._site)
 
     def close(self) -> None:
         with self._lock:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import logging
 import random
 import sqlite3
 import time
@@ -11,13 +12,14 @@ from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from tidemill.adapters.hints import Hints, is_news
-from tidemill.adapters.sqlite_files import Settings, connect
+from tidemill.adapters.sqlite_files import Settings, connect, identity
+from tidemill.adapters.sqlite_forks import calls_sqlite
 from tidemill.drivers.run import run
 from tidemill.drivers.sqlite import SqliteExecutor
 from tidemill.drivers.sqlite_blockage import Blockage
 from tidemill.errors import SchemaError, StoreError, StoreUnavailable
 from tidemill.sql.catalogue import Catalogue
-from tidemill.sql.migrations import Migration, migrate, missing
+from tidemill.sql.migrations import Migration, migrate, migrations, missing
 from tidemill.sql.program import Program, Statement
 from tidemill.sql.programs.env import Env
 from tidemill.sql.programs.registry import glance_for, program_for, writes
@@ -25,11 +27,24 @@ from tidemill.store.contract import Clock, Operation
 
 R = TypeVar("R")
 
+_log = logging.getLogger("tidemill.store")
+
+DIALECT: Final = "sqlite"
+_PUT_BACK: Final = (
+    "Put the database back and work goes on; to begin with an empty one, run `tidemill migrate`."
+)
 BUSY_TRIES: Final = 2
 """How often a transaction waits the whole busy time-out for the write lock."""
 _LONGEST_PAUSE = 0.05
 POLL_SECONDS: Final = 0.04
 """How often the file is asked whether another process wrote, while somebody watches."""
+
+
+@dataclass(slots=True)
+class Past:
+    """What a store has met: once it had a database, an empty file in its place is a fault."""
+
+    had_schema: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +58,25 @@ class Site:
     auto_migrate: bool
     hints: Hints = field(default_factory=Hints)
     blockage: Blockage = field(default_factory=Blockage)
+    past: Past = field(default_factory=Past)
 
+    @calls_sqlite
     def open(self) -> SqliteChannel:
         """A connection whose schema fits, after bringing the schema up to date if asked to.
 
+        A store that has had a database before neither makes its file anew nor fills an empty one:
+        whoever removed it may be about to put another in its place.
+
         Raises:
             SchemaError: the schema is missing, too old or too new.
+            StoreUnavailable: the database that was there is gone.
         """
-        channel = self.open_unchecked()
+        channel = self._open_again() if self.past.had_schema else self.open_unchecked()
         try:
             steps = channel.missing()
+            if self.past.had_schema and len(steps) == len(migrations(DIALECT)):
+                message = f"{self.settings.path} was replaced by a file without Tidemill's tables."
+                raise StoreUnavailable(f"{message} {_PUT_BACK}")
             if steps and not self.auto_migrate:
                 names = ", ".join(step.name for step in steps)
                 message = f"The schema lacks {names}: run `tidemill migrate`."
@@ -62,8 +86,15 @@ class Site:
         except BaseException:
             channel.close()
             raise
+        self.past.had_schema = True
         return channel
 
+    def _open_again(self) -> SqliteChannel:
+        if identity(self.settings.path) is None:
+            raise StoreUnavailable(f"{self.settings.path} is gone. {_PUT_BACK}")
+        return SqliteChannel(self, patiently(lambda: connect(self.settings, create=False)))
+
+    @calls_sqlite
     def open_unchecked(self) -> SqliteChannel:
         """A connection, whatever the schema: to plan or apply migrations."""
         return SqliteChannel(self, patiently(lambda: connect(self.settings)))
@@ -78,11 +109,19 @@ class SqliteChannel:
         self._executor = SqliteExecutor(connection, site.catalogue, site.clock, site.blockage)
         # Steps of a migration run before there is a table to note a long wait in.
         self._builder = SqliteExecutor(connection, site.catalogue, site.clock)
+        self._file = identity(site.settings.path)
         self._version: int | None = None
         self._asked_at = 0.0
 
+    @calls_sqlite
     def perform(self, operation: Operation[R]) -> R:
-        """Glance first where that may do, and take the write lock only if something is to do."""
+        """Glance first where that may do, and take the write lock only if something is to do.
+
+        Raises:
+            StoreUnavailable: the database file was removed or replaced since the last time. The
+                next call tries the file that is there then.
+        """
+        self._require_file()
         if not writes(operation):
             return self.read(operation)
         answer = self.glance(operation)
@@ -108,14 +147,17 @@ class SqliteChannel:
             self._site.hints.give()
         return answer
 
+    @calls_sqlite
     def migrate(self) -> tuple[str, ...]:
         dialect = self._site.catalogue.dialect.name
         return patiently(lambda: run(migrate(dialect), self._builder, write=True))
 
+    @calls_sqlite
     def missing(self) -> tuple[Migration, ...]:
         dialect = self._site.catalogue.dialect.name
         return patiently(lambda: run(missing(dialect), self._builder, write=False))
 
+    @calls_sqlite
     def look_for_others(self) -> None:
         """Give a hint if another connection has committed since the last look.
 
@@ -136,6 +178,28 @@ class SqliteChannel:
         if before not in {None, version}:
             self._site.hints.give()
 
+    def _require_file(self) -> None:
+        """Whoever writes to a removed file writes into nothing, and SQLite does not mind."""
+        path = self._site.settings.path
+        if self._file is None:
+            self._use(self._site.open())
+        there = identity(path)
+        if there == self._file:
+            return
+        self._file = None
+        self._connection.close()
+        what = "removed" if there is None else "replaced by another file"
+        message = f"{path} was {what} while it was open; what was in it is lost to this process."
+        _log.error(message)
+        raise StoreUnavailable(f"{message} {_PUT_BACK}")
+
+    def _use(self, other: SqliteChannel) -> None:
+        """Go on with the connection of another channel."""
+        self._connection, self._file = other._connection, other._file
+        self._executor, self._builder = other._executor, other._builder
+        self._version = None
+
+    @calls_sqlite
     def close(self) -> None:
         self._connection.close()
 

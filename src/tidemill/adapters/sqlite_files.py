@@ -18,6 +18,9 @@ from tidemill.values.durations import duration
 Synchronous = Literal["NORMAL", "FULL"]
 NORMAL: Final = "NORMAL"
 FULL: Final = "FULL"
+FileIdentity = tuple[int, int]
+"""The device and the inode of a file: another file at the same path has others."""
+
 BUSY_TIMEOUT: Final = timedelta(seconds=2)
 SCHEME: Final = "sqlite:///"
 PARAMETERS: Final = ("synchronous", "busy_timeout")
@@ -146,15 +149,26 @@ def refuse_network(path: Path, mounts: Iterable[str]) -> None:
         raise ConfigurationError(message)
 
 
-def connect(settings: Settings) -> sqlite3.Connection:
-    """Open a connection in autocommit mode, in WAL mode.
+def identity(path: Path) -> FileIdentity | None:
+    """Which file is there now; None if there is none."""
+    try:
+        found = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return found.st_dev, found.st_ino
+
+
+def connect(settings: Settings, *, create: bool = True) -> sqlite3.Connection:
+    """Open a connection in autocommit mode, in WAL mode; make the file if it may be made.
 
     Raises:
         StoreError: the file cannot be opened or is no database.
     """
+    mode = "rwc" if create else "rw"
     try:
         connection = sqlite3.connect(
-            settings.path,
+            f"{settings.path.absolute().as_uri()}?mode={mode}",
+            uri=True,
             timeout=settings.busy_timeout.total_seconds(),
             isolation_level=None,
             check_same_thread=False,

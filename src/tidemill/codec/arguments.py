@@ -27,7 +27,8 @@ class Arguments:
     Args:
         wire_name: names the job in errors.
         function: the handler.
-        parameters: those that the payload fills, without the context.
+        parameters: its parameters, without the context.
+        injected: the names of those that are services, which no payload holds.
         ignore_unknown: whether a payload may hold parameters that the handler does not have.
 
     Raises:
@@ -40,15 +41,18 @@ class Arguments:
         function: Callable[..., Any],
         parameters: Iterable[inspect.Parameter],
         *,
+        injected: Iterable[str] = (),
         ignore_unknown: bool = False,
     ) -> None:
         self._wire_name = wire_name
         self._function = function
         self._ignore_unknown = ignore_unknown
-        self._parameters = {each.name: each for each in parameters}
-        for parameter in self._parameters.values():
+        self._injected = frozenset(injected)
+        whole = list(parameters)
+        for parameter in whole:
             _require_name(parameter, wire_name)
-        self._signature = inspect.Signature(list(self._parameters.values()))
+        self._signature = inspect.Signature(whole)
+        self._parameters = {each.name: each for each in whole if each.name not in self._injected}
         self._required = frozenset(
             each.name
             for each in self._parameters.values()
@@ -79,7 +83,7 @@ class Arguments:
         could not read is refused here, where the mistake is.
 
         Raises:
-            TypeError: the handler cannot be called with these arguments.
+            TypeError: the handler cannot be called with these arguments, or one is a service.
             EncodingError: an argument cannot be written down, or is not of its declared type.
             DeclarationError: an annotation cannot be found or used.
         """
@@ -88,6 +92,7 @@ class Arguments:
         except TypeError as error:
             message = f"{self._wire_name}: {error}"
             raise TypeError(message) from None
+        self._refuse_services(bound.arguments.keys())
         written = {name: self._encode_one(name, value) for name, value in bound.arguments.items()}
         return _JOINED.encode(written)
 
@@ -108,6 +113,14 @@ class Arguments:
             for name, reader in self._readers.items()
             if name in found
         }
+
+    def _refuse_services(self, given: Iterable[str]) -> None:
+        if passed := sorted(self._injected.intersection(given)):
+            message = (
+                f"{self._wire_name}: {_quoted(passed)} cannot be passed: the worker gives each "
+                "attempt its services, and a payload holds none. Leave it out."
+            )
+            raise TypeError(message)
 
     def _encode_one(self, name: str, value: object) -> msgspec.Raw:
         what = self._argument(name)

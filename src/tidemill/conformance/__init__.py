@@ -43,6 +43,8 @@ TOPICS = (
     "cancel",
     "channels",
     "claim",
+    "completion",
+    "doctor",
     "enqueue",
     "fence",
     "identity_and_time",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -268,6 +268,32 @@ def test_values_that_cannot_be_ordered_or_told_apart_are_refused(
     """F5."""
     with pytest.raises(InvalidValue):
         enqueue_one(store, **wish)
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        {"queue": 5},
+        {"idempotency_key": 7},
+        {"tenant": b"acme"},
+        {"payload": "{}"},
+        {"priority": "high"},
+        {"priority": True},
+        {"delay": 5},
+        {"due_at": date(2030, 1, 1)},
+        {"expires": "1h"},
+        {"retry": 3},
+        {"tags": {"vip"}},
+        {"due_at": datetime.max.replace(tzinfo=timezone(-timedelta(hours=1)))},
+    ],
+)
+def test_what_is_of_another_type_than_is_wanted_is_refused_and_nothing_is_written(
+    store: Store, wish: dict[str, Any]
+) -> None:
+    """F5."""
+    with pytest.raises(InvalidValue):
+        enqueue_one(store, **wish)
+    assert store.perform_sync(CountJobs()) == ()
 
 
 @pytest.mark.parametrize("priority", [PRIORITY_RANGE.start, PRIORITY_RANGE.stop - 1])

@@ -29,7 +29,7 @@ from tidemill.conformance.scenes import (
     start,
     state_of,
 )
-from tidemill.errors import InvalidValue, JobIdConflict
+from tidemill.errors import ActionIdReused, InvalidValue, JobIdConflict
 from tidemill.store.contract import Operation, Store
 from tidemill.store.memory.clock import VirtualClock
 from tidemill.store.monitor import CountJobs, GetJob
@@ -257,9 +257,31 @@ def test_an_action_id_cannot_name_two_kinds_of_action(store: Store) -> None:
     job_id = enqueue_one(store)
     first = Cancel(job_ids=(job_id,), actor=MILLER, action=fresh_action())
     store.perform_sync(first)
-    with pytest.raises(InvalidValue):
+    with pytest.raises(ActionIdReused):
         store.perform_sync(Requeue(job_ids=(job_id,), actor=MILLER, action=first.action))
     assert state_of(store, job_id) is JobState.CANCELLED
+
+
+def test_an_action_id_cannot_name_another_job(store: Store) -> None:
+    """L1: an answer about the first job would pass for one about the second."""
+    job_id, other = enqueue_one(store), enqueue_one(store)
+    first = Cancel(job_ids=(job_id,), actor=MILLER, action=fresh_action())
+    answer = store.perform_sync(first)
+    for named in ((other,), (job_id, other), ()):
+        with pytest.raises(ActionIdReused, match=str(job_id)):
+            store.perform_sync(replace(first, job_ids=named))
+    assert state_of(store, other) is JobState.READY
+    assert store.perform_sync(first) == answer
+
+
+def test_a_rerun_asked_for_again_is_the_first_one_whatever_new_id_it_brings(store: Store) -> None:
+    """L1."""
+    ended, other = dead_job(store), dead_job(store)
+    first = Rerun(job_id=ended, new_id=fresh_job_id(), actor=MILLER, action=fresh_action())
+    answer = store.perform_sync(first)
+    assert store.perform_sync(replace(first, new_id=fresh_job_id())) == answer
+    with pytest.raises(ActionIdReused):
+        store.perform_sync(replace(first, job_id=other))
 
 
 @pytest.mark.parametrize("actor", ["", "a\0b", "\ud800"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tidemill.conformance.scenes import (
@@ -25,7 +27,7 @@ from tidemill.conformance.scenes import (
     start,
     state_of,
 )
-from tidemill.errors import BoundExceeded, InvalidValue
+from tidemill.errors import ActionIdReused, BoundExceeded, InvalidValue
 from tidemill.store.contract import Store
 from tidemill.store.memory.clock import VirtualClock
 from tidemill.store.monitor import CountJobs, ListQueues
@@ -144,6 +146,17 @@ def test_the_id_of_a_pause_names_no_other_kind_of_action(store: Store) -> None:
     store.perform_sync(Cancel(job_ids=(job_id,), actor=MILLER, action=other))
     with pytest.raises(InvalidValue):
         store.perform_sync(PauseQueue(queue="default", paused=False, actor=MILLER, action=other))
+    assert store.perform_sync(ListQueues()) == (QueueRecord(queue="default", paused=True),)
+
+
+def test_the_id_of_a_pause_names_neither_its_resumption_nor_another_queue(store: Store) -> None:
+    """L1."""
+    first = PauseQueue(queue="default", paused=True, actor=MILLER, action=fresh_action())
+    answer = store.perform_sync(first)
+    for other in (replace(first, paused=False), replace(first, queue="other")):
+        with pytest.raises(ActionIdReused):
+            store.perform_sync(other)
+    assert store.perform_sync(first) == answer
     assert store.perform_sync(ListQueues()) == (QueueRecord(queue="default", paused=True),)
 
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from tidemill.core.commands import CancelHandler, Command, Execute
 from tidemill.core.deadlines import Deadlines
-from tidemill.core.endings import outcome_of
-from tidemill.core.events import Finished
+from tidemill.core.endings import outcome_of, unless_completed
+from tidemill.core.events import CompletionBegun, Finished
 from tidemill.core.holdings import Holdings, Key, Pending, Running
 from tidemill.values.endings import CancelReason, Ending, Stopped
 from tidemill.values.ids import WorkerId
@@ -38,7 +38,20 @@ class Attempts:
             self._deadlines.add((job.worker, pair), at + job.timeout.total_seconds())
         return Execute(job)
 
-    def finish(self, event: Finished) -> None:
+    def hear(self, event: CompletionBegun | Finished) -> None:
+        """Take what a handler's execution has to say."""
+        if isinstance(event, Finished):
+            self._finish(event)
+        else:
+            self._begin_completion(event)
+
+    def _begin_completion(self, event: CompletionBegun) -> None:
+        """From now on the row may say `succeeded` although the handler runs on."""
+        running = self._holdings.running.get((event.worker, event.pair))
+        if running is not None:
+            running.completing = True
+
+    def _finish(self, event: Finished) -> None:
         """A handler has really ended: its slot passes to its outcome, if there is one."""
         key = (event.worker, event.pair)
         running = self._holdings.running.pop(key, None)
@@ -79,6 +92,8 @@ class Attempts:
 
     def _report(self, running: Running, ending: Ending) -> None:
         outcome = outcome_of(running.pair, ending, running.reason)
+        if outcome is not None and running.completing:
+            outcome = unless_completed(outcome)
         if outcome is not None and outcome.error is not None and not self._keep_tracebacks:
             outcome = replace(outcome, error=replace(outcome.error, detail=""))
         if outcome is not None:

@@ -1,9 +1,9 @@
 """How many outcomes travel together, and what becomes of one that is refused (clauses D4, D6).
 
 A batch that had no answer is tried again in halves, so that one guilty outcome ends up alone and
-its neighbours are recorded. Refused alone, its bare record is offered; refused again, it is given
-up, but only if the store has answered something else meanwhile: a store that refuses everything
-is broken, and says nothing about the outcome.
+its neighbours are recorded. Refused alone, its bare record is offered; refused again, that it
+failed; refused once more, it is dropped. The last two only if the store has answered something else
+meanwhile: a store that refuses everything is broken, and says nothing about the outcome.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tidemill.core.holdings import Pending
-from tidemill.core.storable import bare
+from tidemill.core.storable import bare, barest
+from tidemill.values.ids import WorkerId
+from tidemill.values.outcomes import Outcome
 
 
 @dataclass(slots=True)
@@ -38,8 +40,14 @@ class Batching:
             self.limit = outcomes // 2
 
     def lighten(self, entry: Pending) -> Pending | None:
-        """What to offer instead of an outcome that was refused alone; None gives it up."""
+        """What to offer instead of an outcome that was refused alone; None drops it."""
         if entry.bare_since is None:
             outcome = bare(entry.outcome)
             return Pending(entry.worker, outcome, alone=True, bare_since=self.answers)
-        return None if self.answers > entry.bare_since else entry
+        if self.answers <= entry.bare_since:
+            return entry
+        return None if entry.barest else self.lightest(entry.worker, entry.outcome)
+
+    def lightest(self, worker: WorkerId, outcome: Outcome) -> Pending:
+        """The least that can be offered of an outcome."""
+        return Pending(worker, barest(outcome), alone=True, bare_since=self.answers, barest=True)

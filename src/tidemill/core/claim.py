@@ -27,28 +27,41 @@ class Fate(Enum):
     HOLD = auto()
     EXPIRE = auto()
     BURY = auto()
+    QUARANTINE = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A ready row, as far as its fate depends on it; `lapses` are those since the last requeue."""
+    """A ready row, as far as its fate depends on it.
 
-    wire_name: str
+    Attributes:
+        wire_name: None where it cannot be read.
+        lapses: those since the last requeue.
+        readable: whether all of the row can be read. What cannot is not to be trusted here.
+    """
+
+    wire_name: str | None
     attempt: Attempt
     lapses: int
     retry: Retry
     not_after: datetime | None
+    readable: bool = True
 
 
 def fate(job: Candidate, known: frozenset[str] | None, now: datetime) -> Fate:
-    """What to do with a job that is next in line; `known` names are None where all are claimed."""
+    """What to do with a job that is next in line; `known` names are None where all are claimed.
+
+    A row that cannot be read is left to a worker that knows its name: another version of the
+    program may have written what this one does not understand.
+    """
+    foreign = known is not None and job.wire_name not in known
+    if not job.readable:
+        return Fate.HOLD if foreign and job.wire_name is not None else Fate.QUARANTINE
     if has_expired(job.attempt, job.not_after, now):
         return Fate.EXPIRE
     if is_poison(job.retry, job.lapses):
         return Fate.BURY
-    if known is not None and job.wire_name not in known:
-        return Fate.HOLD
-    return Fate.START
+    return Fate.HOLD if foreign else Fate.START
 
 
 def queues_of(request: ClaimRequest) -> tuple[str, ...]:

@@ -95,7 +95,7 @@ class NoticeReleased:
 
 @dataclass(frozen=True, slots=True)
 class NoticeDropped:
-    """Log that an outcome was given up: the store refuses even its barest record."""
+    """Log that the store refuses even the barest record of an outcome, to be offered again."""
 
     worker: WorkerId
     pair: Pair

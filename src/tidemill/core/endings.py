@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import assert_never
 
 from tidemill.values.endings import (
@@ -22,6 +23,8 @@ TIMEOUT_ANCESTRY = ("TimeoutError", "OSError", "Exception", "BaseException")
 """A policy that names the built-in TimeoutError means a handler's timeout too."""
 
 STOPPED_UNASKED = "tidemill.StoppedUnasked"
+
+COMPLETION_ROLLED_BACK = "tidemill.CompletionRolledBack"
 
 
 def outcome_of(pair: Pair, ending: Ending, reason: CancelReason | None) -> Outcome | None:
@@ -47,6 +50,23 @@ def outcome_of(pair: Pair, ending: Ending, reason: CancelReason | None) -> Outco
     if reason is CancelReason.TIMEOUT:
         return _failed(pair, _timeout_error(ending))
     return _unasked(pair, ending, reason)
+
+
+def unless_completed(outcome: Outcome) -> Outcome:
+    """What to report of an attempt that its handler may have completed in its own transaction.
+
+    If that transaction has committed, the row says so and this is not applied. If not, a handler
+    that returned has failed all the same (clause D8).
+    """
+    if outcome.verdict is not Verdict.SUCCEEDED:
+        return replace(outcome, in_transaction=True)
+    message = (
+        "The handler returned, but the transaction in which it had completed the job was rolled "
+        "back."
+    )
+    error = ErrorInfo(COMPLETION_ROLLED_BACK, message)
+    pair = Pair(outcome.job_id, outcome.attempt)
+    return replace(_failed(pair, error), in_transaction=True)
 
 
 def _unasked(pair: Pair, ending: Ending, reason: CancelReason | None) -> Outcome:

@@ -91,6 +91,15 @@ class MaintainAnswered:
 
 
 @dataclass(frozen=True, slots=True)
+class CompletionBegun:
+    """A handler is about to write the success of its attempt in a transaction of its own (D8)."""
+
+    at: float
+    worker: WorkerId
+    pair: Pair
+
+
+@dataclass(frozen=True, slots=True)
 class Finished:
     """A handler has really ended."""
 
@@ -124,6 +133,7 @@ Event = (
     | ExchangeAnswered
     | ExchangeFailed
     | MaintainAnswered
+    | CompletionBegun
     | Finished
     | DrainAsked
     | HurryAsked

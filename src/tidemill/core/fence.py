@@ -59,8 +59,9 @@ def answer(
 
 
 def _succeeded_by(reporter: Reporter, outcome: Outcome, holder: Holder) -> bool:
+    says_so = outcome.verdict is Verdict.SUCCEEDED or outcome.in_transaction
     return (
-        outcome.verdict is Verdict.SUCCEEDED
+        says_so
         and holder.state is JobState.SUCCEEDED
         and holder.worker == reporter.worker
         and holder.attempt == outcome.attempt

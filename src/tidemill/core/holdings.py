@@ -23,13 +23,20 @@ Key = tuple[WorkerId, Pair]
 
 @dataclass(slots=True)
 class Running:
-    """An attempt whose handler runs. `since` is when this node learned of it."""
+    """An attempt whose handler runs.
+
+    Attributes:
+        since: when this node learned of it.
+        completing: its handler writes the success in a transaction of its own, so the store may
+            list it as running no more (clause D8).
+    """
 
     worker: WorkerId
     pair: Pair
     since: float
     reason: CancelReason | None = None
     abandoned: bool = False
+    completing: bool = False
 
 
 @dataclass(slots=True)
@@ -38,16 +45,20 @@ class Pending:
 
     Attributes:
         not_before: when it may be offered again (its row was busy, or it was refused).
+        busy: how often its row was found locked by somebody else.
         alone: offer it in an exchange of its own.
-        bare_since: how many answers the store had given when the full record was refused; it is
-            then the least that can be recorded. None while it is whole.
+        bare_since: how many answers the store had given when it was last made lighter. None while
+            it is whole.
+        barest: nothing lighter than this can be recorded.
     """
 
     worker: WorkerId
     outcome: Outcome
     not_before: float = 0.0
+    busy: int = 0
     alone: bool = False
     bare_since: int | None = None
+    barest: bool = False
 
     @property
     def pair(self) -> Pair:
@@ -65,6 +76,9 @@ class Holdings:
         self.pending: deque[Pending] = deque()
         self.travelling: tuple[Pending, ...] = ()
         self.reserved = 0
+        self.dropped: dict[Key, Outcome] = {}
+        """How attempts ended that the store would not let end: as many as its rows that run on
+        under this worker. Forgotten with its lease."""
         self._seen: dict[Pair, None] = {}
 
     @property

@@ -29,6 +29,7 @@ from tidemill.core.commands import (
 from tidemill.core.dispatch import DispatchPolicy
 from tidemill.core.drain import Drain, Phase
 from tidemill.core.events import (
+    CompletionBegun,
     DrainAsked,
     Event,
     ExchangeAnswered,
@@ -56,6 +57,7 @@ from tidemill.values.states import JobState
 from tidemill.values.workers import Pair, RunningPair
 
 _NEVER = float("inf")
+_DOUBLINGS = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +72,8 @@ class NodeOptions:
         listen_interval: between exchanges of a node without a free slot, to hear cancel requests.
         maintenance_interval: between two rounds of upkeep.
         fault_delay, fault_delay_cap: the first and the longest wait after a fault.
-        busy_delay: before an outcome whose row was locked is offered again.
+        busy_delay: before an outcome whose row was locked is offered again; it doubles each time,
+            up to `fault_delay_cap`.
         patience: how long a handler may ignore a shutdown before its job is given back.
         keep_tracebacks: report the traceback of a failed attempt.
         flush: how long the last outcomes are offered before they are given up.
@@ -167,8 +170,8 @@ class Node:
                 self._failed(at, event, commands)
             case MaintainAnswered(_, reply):
                 self._maintained(at, reply, commands)
-            case Finished():
-                self._attempts.finish(event)
+            case CompletionBegun() | Finished():
+                self._attempts.hear(event)
             case DrainAsked(_, grace):
                 self._drain.ask(at, grace)
             case HurryAsked():
@@ -184,6 +187,7 @@ class Node:
         self._worker = event.worker
         self._lease_until = event.until
         self._sightings.forget()
+        self._holdings.dropped.clear()
         self._journeys.unsure = False
         self._pacing.poll_now(at)
 
@@ -224,13 +228,18 @@ class Node:
         for pair in self._sightings.review(
             unknown, at=at, sent_at=sent_at, journey=self._journeys.current
         ):
-            self._attempts.give_back(worker, pair)
-            commands.append(NoticeReleased(worker, pair))
+            ended = self._holdings.dropped.pop((worker, pair), None)
+            if ended is not None:  # it ran to its end: given back, it would be run for ever (E2)
+                self._holdings.pending.append(self._batching.lightest(worker, ended))
+            else:
+                self._attempts.give_back(worker, pair)
+                commands.append(NoticeReleased(worker, pair))
         for entry in listed:
             if entry.cancel_requested is not None:
                 self._attempts.stop(worker, entry.pair, CancelReason.OPERATOR, commands)
         for running in self._holdings.active():
-            lost = running.pair not in pairs and running.since <= sent_at
+            missed = running.pair not in pairs and running.since <= sent_at
+            lost = missed and not running.completing
             if running.worker == worker and lost:
                 self._attempts.stop(worker, running.pair, CancelReason.LEASE_LOST, commands)
 
@@ -301,10 +310,18 @@ class Node:
         self, at: float, entry: Pending, reported: Reported, commands: list[Command]
     ) -> None:
         if reported.answer is Answer.BUSY:
-            entry.alone, entry.not_before = True, at + self._options.busy_delay
+            entry.alone, entry.not_before = True, at + self._busy_delay(entry)
+            entry.busy += 1
             self._holdings.pending.append(entry)
         elif reported.answer is Answer.STALE:
             commands.append(NoticeStale(entry.worker, reported))
+
+    def _busy_delay(self, entry: Pending) -> float:
+        """Ever longer: a handler may have left its transaction open for good."""
+        return min(
+            self._options.busy_delay * 2.0 ** min(entry.busy, _DOUBLINGS),
+            self._options.fault_delay_cap,
+        )
 
     def _take_up(self, at: float, reply: Exchanged, commands: list[Command]) -> None:
         for job in reply.claimed:
@@ -340,6 +357,7 @@ class Node:
     ) -> tuple[Pending, ...]:
         lighter = self._batching.lighten(entry)
         if lighter is None:
+            self._holdings.dropped[entry.worker, entry.pair] = entry.outcome
             commands.append(NoticeDropped(entry.worker, entry.pair, why))
             return ()
         if lighter is entry:

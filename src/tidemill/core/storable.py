@@ -44,6 +44,27 @@ def bare(outcome: Outcome) -> Outcome:
     return replace(outcome, error=kept, output=None, tags=frozenset())
 
 
+def barest(outcome: Outcome) -> Outcome:
+    """What any store can record of an attempt whose bare record it refused too: that it failed.
+
+    In words that every database can hold. It is counted, whatever it was: an attempt that ran to
+    its end and leaves nothing behind would be tried for nothing, for ever (clauses D6, E2). Only
+    one that was given back to the queue stays so.
+    """
+    if outcome.verdict is Verdict.RELEASED:
+        return outcome
+    message = "The store refused the record of this attempt, and the bare one as well."
+    return replace(
+        outcome,
+        verdict=Verdict.FAILED,
+        error=ErrorInfo(OUTCOME_REFUSED, message),
+        delay=None,
+        cause=None,
+        output=None,
+        tags=frozenset(),
+    )
+
+
 def storable_text(text: str, limit: int) -> str:
     """Text that any database can hold, in at most `limit` bytes of UTF-8.
 

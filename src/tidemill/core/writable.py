@@ -4,7 +4,7 @@ Where one writer can block all others, a heartbeat may fail although its worker 
 whoever sweeps first after the block need not have waited in it. So a sweeper trusts an expired
 lease only after it has itself looked, again and again for one lease, and never waited long.
 
-A process looks whenever it is granted the write lock. Its heart is, every third of a lease; so
+A process looks whenever what it wrote is committed. Its heart's beat is, every third of a lease; so
 looks at most half a lease apart leave no room for a block that could cost a well worker its
 lease: a heart has two thirds of it to get one beat through.
 
@@ -39,7 +39,7 @@ class Shared:
 
 
 def after_look(before: Shared | None, now: datetime) -> Shared:
-    """What is known together once somebody was granted the write lock."""
+    """What is known together once somebody has written."""
     if before is None or not before.looked_at <= now <= before.looked_at + _SHARED_GAP:
         return Shared(now, now)
     return Shared(now, before.since)
@@ -54,7 +54,7 @@ class Writable:
         self._gaps: list[tuple[float, datetime]] = []
 
     def looked(self, at: float, now: datetime) -> None:
-        """The write lock was granted, at `at` of the process's own seconds, `now` for the store."""
+        """Something was written, at `at` of the process's own seconds, `now` for the store."""
         gap = float("inf") if self._looked_at is None else at - self._looked_at
         self._looked_at = at
         if gap < _NOTED:
@@ -66,7 +66,7 @@ class Writable:
             self._merge_last()
 
     def since(self, at: float, now: datetime, lease: timedelta) -> datetime:
-        """The end of the last gap in which a lease so long may have lapsed for want of a lock."""
+        """The end of the last gap in which a lease so long may have lapsed for want of a write."""
         longest = lease.total_seconds() / 2
         if self._looked_at is None or at - self._looked_at > longest:
             return now

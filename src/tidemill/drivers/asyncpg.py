@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import asyncpg
 
 from tidemill.drivers.postgres_errors import translated
+from tidemill.drivers.postgres_instants import instant_of_tuple, tuple_of
 from tidemill.errors import AnswerLost, StoreUnavailable, TidemillError
 from tidemill.sql.catalogue import Catalogue
 from tidemill.sql.program import Batch, Row, Statement
@@ -19,7 +20,7 @@ Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 FAULTS = (
     asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, EOFError,
 )  # fmt: skip
-_BAD_VALUES = (asyncpg.DataError, OverflowError, UnicodeEncodeError)
+_BAD_VALUES = (asyncpg.DataError, UnicodeEncodeError)
 
 
 class AsyncpgExecutor:
@@ -43,6 +44,7 @@ class AsyncpgExecutor:
         self._catalogue = catalogue
         self._beginnings = beginnings
         self._clock = clock or _no_clock
+        self._reads_all_instants = False
 
     @property
     def usable(self) -> bool:
@@ -67,8 +69,25 @@ class AsyncpgExecutor:
             else:
                 sql, values = self._catalogue.bind(step.name, step.params, self._clock)
             return await self._connection.fetch(sql, *values)
+        except OverflowError as error:
+            if self._reads_all_instants:
+                raise self._told(error, step.name) from error
+            await self._read_all_instants()
+            message = f"An instant beyond the calendar was met at {step.name!r}. Read it again."
+            raise StoreUnavailable(message) from error
         except _BAD_VALUES + FAULTS as error:
             raise self._told(error, step.name) from error
+
+    async def _read_all_instants(self) -> None:
+        """From now on, at the price of a call for each: asyncpg's own reader fails at some."""
+        self._reads_all_instants = True
+        await self._connection.set_type_codec(
+            "timestamptz",
+            schema="pg_catalog",
+            format="tuple",
+            encoder=tuple_of,
+            decoder=instant_of_tuple,
+        )
 
     async def commit(self) -> None:
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from struct import Struct
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from psycopg.rows import dict_row
 from psycopg.types.array import ListBinaryDumper
 
 from tidemill.drivers.postgres_errors import translated
+from tidemill.drivers.postgres_instants import instant_of
 from tidemill.errors import AnswerLost, StoreUnavailable, TidemillError
 from tidemill.sql.catalogue import Catalogue
 from tidemill.sql.program import Batch, Row, Statement
@@ -28,7 +29,6 @@ _DOOR: Final = {
     "FATAL:  database": "3D000",
     "too many clients": "53300",
 }
-_EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)
 _int8: Final = Struct("!q")
 
 
@@ -38,7 +38,7 @@ class UtcLoader(Loader):
     format = Format.BINARY
 
     def load(self, data: Any) -> datetime:
-        return _EPOCH + timedelta(microseconds=_int8.unpack(data)[0])
+        return instant_of(_int8.unpack(data)[0])
 
 
 class PsycopgExecutor:

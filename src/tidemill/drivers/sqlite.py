@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, cast
 
 from tidemill.core.writable import Shared, after_look
 from tidemill.drivers.sqlite_blockage import Blockage, elapsed
-from tidemill.drivers.sqlite_errors import translated
-from tidemill.errors import ConfigurationError, StoreUnavailable
+from tidemill.drivers.sqlite_errors import disk_failed, translated
+from tidemill.errors import ConfigurationError, StoreUnavailable, TidemillError
 from tidemill.sql.catalogue import Catalogue
 from tidemill.sql.program import Batch, Row, Statement
 from tidemill.sql.programs.env import UNWRITABLE_UNTIL
 from tidemill.store.contract import Clock
 
 OLDEST: Final = (3, 40, 0)
+_NO_TEXT: Final = "Could not decode to UTF-8"
 
 
 def require_version() -> None:
@@ -32,6 +34,22 @@ def require_version() -> None:
             f"{wanted} or newer. Use a newer Python or system library."
         )
         raise ConfigurationError(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """A transaction that holds the write lock.
+
+    Attributes:
+        started: when it began to wait, on the process's own clock.
+        at, now: when it got the lock, on that clock and on the store's.
+        changes: how many rows the connection had changed before it.
+    """
+
+    started: float
+    at: float
+    now: datetime
+    changes: int
 
 
 class SqliteExecutor:
@@ -56,6 +74,7 @@ class SqliteExecutor:
         self._clock = clock
         self._blockage = blockage
         self._notes_long_wait = False
+        self._writing: Writing | None = None
 
     @property
     def in_transaction(self) -> bool:
@@ -65,6 +84,7 @@ class SqliteExecutor:
         if not write:
             self._execute("BEGIN DEFERRED")
             return
+        self._writing = None
         started = elapsed()
         try:
             self._execute("BEGIN IMMEDIATE")
@@ -85,12 +105,18 @@ class SqliteExecutor:
 
     def commit(self) -> None:
         self._execute("COMMIT")
-        if self._notes_long_wait and self._blockage is not None:
+        writing, self._writing = self._writing, None
+        if writing is None or self._blockage is None:
+            return
+        if self._connection.total_changes > writing.changes:
+            self._blockage.wrote(writing.at, writing.now)
+        if self._notes_long_wait:
             self._notes_long_wait = False
             self._blockage.noted()
 
     def rollback(self) -> None:
         self._notes_long_wait = False
+        self._writing = None
         try:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
@@ -104,28 +130,50 @@ class SqliteExecutor:
     def _run_one(self, step: Statement) -> Sequence[Row]:
         try:
             sql, values = self._catalogue.bind(step.name, step.params, self._clock)
-            return self._connection.execute(sql, values).fetchall()
+            return self._fetch(sql, values)
         except (sqlite3.Error, OverflowError, UnicodeEncodeError) as error:
-            raise translated(error, step.name) from error
+            raise self._told(error, step.name) from error
+
+    def _fetch(self, sql: str, values: Sequence[object]) -> Sequence[Row]:
+        try:
+            return self._connection.execute(sql, values).fetchall()
+        except sqlite3.OperationalError as error:
+            if not (sql.startswith("SELECT") and str(error).startswith(_NO_TEXT)):
+                raise
+        # One text of one row is no UTF-8. It is read as bytes, for its reader to see, at the price
+        # of a call for every text: so only where it has to be.
+        self._connection.text_factory = _text_or_bytes
+        try:
+            return self._connection.execute(sql, values).fetchall()
+        finally:
+            self._connection.text_factory = str
 
     def _run_each(self, batch: Batch) -> Sequence[Row]:
         try:
             sql, values = self._catalogue.bind_each(batch.name, batch.rows)
             count = self._connection.executemany(sql, values).rowcount
         except (sqlite3.Error, OverflowError, UnicodeEncodeError) as error:
-            raise translated(error, batch.name) from error
+            raise self._told(error, batch.name) from error
         return ({"count": count},)
 
     def _execute(self, sql: str) -> None:
         try:
             self._connection.execute(sql)
         except sqlite3.Error as error:
-            raise translated(error, sql.lower()) from error
+            raise self._told(error, sql.lower()) from error
+
+    def _told(self, error: Exception, doing: str) -> TidemillError:
+        """The error to raise instead; a write that the disk did not take is remembered."""
+        told = translated(error, doing)
+        if self._blockage is not None and self._writing is not None and disk_failed(error):
+            self._blockage.failed(self._writing.started)
+        return told
 
     def _look(self, blockage: Blockage, started: float) -> None:
-        """The lock is granted: remember it, and note in this transaction if it took long."""
+        """The lock is granted: note in this transaction if it took long, and look if it commits."""
         at, now = elapsed(), self._clock()
-        waited = blockage.granted(started, at, now)
+        self._writing = Writing(started, at, now, self._connection.total_changes)
+        waited = blockage.granted(started, at)
         if waited:
             self._notes_long_wait = True
             self._set_meta(UNWRITABLE_UNTIL, now)
@@ -171,3 +219,10 @@ class SqliteExecutor:
         """
         rows = self.step(Statement("noted_wait"))
         return not rows or self._catalogue.dialect.duration(rows[0]["value"]) > lease / 2
+
+
+def _text_or_bytes(stored: bytes) -> str | bytes:
+    try:
+        return stored.decode()
+    except UnicodeDecodeError:
+        return stored

@@ -1,7 +1,8 @@
 """What one process knows of the times when nobody could write (clause C10).
 
 Shared by the connections of a store: a heart that gave up waiting is remembered by the next
-connection that gets the lock.
+connection that gets the lock. To get the lock is not to have written: a full disk lets everyone
+begin and nobody commit, so only what was committed is a look at a database that can be written.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def elapsed() -> float:
 
 
 class Blockage:
-    """Since when this process waits for the write lock in vain, and when it got it before."""
+    """Since when this process waits or writes in vain, and when it wrote before."""
 
     def __init__(self) -> None:
         self.forget()
@@ -37,6 +38,7 @@ class Blockage:
         """In a forked child: begin anew, since the lock may be held by a thread of the parent."""
         self._lock = Lock()
         self._since: float | None = None
+        self._failing: float | None = None
         self._writable = Writable()
         self._shared_at = float("-inf")
 
@@ -45,17 +47,28 @@ class Blockage:
         with self._lock:
             self._since = started if self._since is None else min(self._since, started)
 
-    def granted(self, started: float, at: float, now: datetime) -> float:
+    def failed(self, started: float) -> None:
+        """A connection that began at `started` got the lock, and could not write."""
+        with self._lock:
+            self._failing = started if self._failing is None else min(self._failing, started)
+
+    def granted(self, started: float, at: float) -> float:
         """A connection that waited since `started` got the lock; answer the seconds of a long wait.
 
-        If it did, the wait is not over before `noted`: the note of it may yet be rolled back.
+        Times when others got it and could not write count with it. If it was long, it is not over
+        before `noted`: the note of it may yet be rolled back.
         """
         with self._lock:
-            since = started if self._since is None else min(self._since, started)
+            since = min(each for each in (started, self._since, self._failing) if each is not None)
             waited = at - since if at - since >= LONG_WAIT.total_seconds() else 0.0
             self._since = since if waited else None
-            self._writable.looked(at, now)
             return waited
+
+    def wrote(self, at: float, now: datetime) -> None:
+        """What was begun at `at` is committed; it was `now` for the store then."""
+        with self._lock:
+            self._failing = None
+            self._writable.looked(at, now)
 
     def shares(self, at: float) -> bool:
         """Whether the look at `at` is to be left in the database."""

@@ -38,16 +38,22 @@ VERDICT_CODES: Final = {verdict: code for code, verdict in enumerate(VERDICTS)}
 HELD_CODES: Final = {held: code for code, held in enumerate(HELD)}
 
 
-def state_of(code: int) -> JobState:
-    return STATES[code]
+STATE_OF: Final = {code: state for state, code in STATE_CODES.items()}
+VERDICT_OF: Final = {code: verdict for verdict, code in VERDICT_CODES.items()}
+HELD_OF: Final = {code: held for held, code in HELD_CODES.items()}
+
+UNKNOWN_STATE: Final = JobState.QUARANTINED
+"""What stands for a code that nobody knows: no program moves such a row, only an operator can."""
 
 
-def verdict_of(code: int) -> Verdict:
-    return VERDICTS[code]
+def state_of(code: object) -> JobState:
+    """The state of a code; whatever is none stands for `UNKNOWN_STATE`."""
+    return STATE_OF.get(code, UNKNOWN_STATE) if isinstance(code, int) else UNKNOWN_STATE
 
 
-def held_of(code: int) -> Held:
-    return HELD[code]
+def verdict_of(code: object) -> Verdict | None:
+    """The verdict of a code; None for whatever is none."""
+    return VERDICT_OF.get(code) if isinstance(code, int) else None
 
 
 def state_fragments() -> dict[str, str]:
@@ -57,4 +63,5 @@ def state_fragments() -> dict[str, str]:
     """
     words = {state.value: str(code) for state, code in STATE_CODES.items()}
     active = (str(code) for state, code in STATE_CODES.items() if state not in TERMINAL)
-    return {**words, "non_terminal": ", ".join(active)}
+    every = ", ".join(words.values())
+    return {**words, "non_terminal": ", ".join(active), "every_state": every}

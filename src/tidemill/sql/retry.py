@@ -22,12 +22,13 @@ def encode_retry(retry: Retry) -> str | None:
 def decode_retry(stored: str | None) -> Retry:
     """The policy of a stored text.
 
-    A text that no longer reads stands for the default policy: one bad row must not stop the sweep
-    from reaching the others (clause C6).
+    Raises:
+        ValueError: the text does not read as a policy that can be followed.
     """
     if stored is None:
         return DEFAULT_RETRY
     try:
         return _decoder.decode(stored)
-    except (msgspec.MsgspecError, TidemillError, TypeError):
-        return DEFAULT_RETRY
+    except (msgspec.MsgspecError, TidemillError, TypeError, RecursionError) as error:
+        message = f"the retry policy {stored!r:.80} cannot be read: {error}"
+        raise ValueError(message) from error

@@ -4,197 +4,217 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Final
 
-from tidemill.core.lease import Lease
 from tidemill.core.verdicts import Standing
-from tidemill.sql.codes import held_of, state_of, verdict_of
-from tidemill.sql.dialects.dialect import Dialect, duration_or_none, instant_or_none
+from tidemill.sql.dialects.dialect import Dialect
 from tidemill.sql.program import Row
-from tidemill.sql.retry import decode_retry
+from tidemill.sql.reading import Reading
 from tidemill.values.ids import Attempt, JobId, WorkerId
-from tidemill.values.jobs import AttemptRecord, Claimed, Holder, JobRecord
-from tidemill.values.monitor import WorkerRecord
+from tidemill.values.jobs import AttemptRecord, Claimed, Holder, JobDetails, JobRecord
 from tidemill.values.outcomes import ErrorInfo
-from tidemill.values.workers import RunningPair, WorkerInfo
+from tidemill.values.tags import Tag
+from tidemill.values.workers import RunningPair
 
 NO_TENANT = ""
 """What stands for the job without a tenant (clause F3)."""
+
+_NO_TIME: Final = timedelta(0)
 
 
 def job_id(dialect: Dialect, row: Row) -> JobId:
     return JobId(dialect.uuid(row["id"]))
 
 
-def worker_id(dialect: Dialect, row: Row) -> WorkerId | None:
-    stored = row["worker_id"]
-    return None if stored is None else WorkerId(dialect.uuid(stored))
-
-
 def holder(dialect: Dialect, row: Row) -> Holder:
-    return Holder(worker_id(dialect, row), Attempt(row["attempt"]), state_of(row["state"]))
+    """Who holds a job; what cannot be read is nobody, so no report passes the fence by it."""
+    return _holder(Reading(dialect, row))
 
 
 def standing(dialect: Dialect, row: Row) -> Standing:
+    """What a running job's row says. What cannot be read counts as nothing, or as the default.
+
+    Recording how an attempt ended never fails (clause D6); the next claim looks more closely.
+    """
+    return _standing(Reading(dialect, row))
+
+
+def holder_and_standing(dialect: Dialect, row: Row) -> tuple[Holder, Standing, tuple[str, ...]]:
+    """The same two, and the columns among them that cannot be read."""
+    read = Reading(dialect, row)
+    found = _holder(read), _standing(read)
+    read.instant_or_none("started_at")
+    read.instant("due_at")
+    return *found, tuple(dict.fromkeys(read.faults))
+
+
+def _holder(read: Reading) -> Holder:
+    return Holder(_worker(read, "worker_id"), Attempt(read.count("attempt")), read.state("state"))
+
+
+def _standing(read: Reading) -> Standing:
     return Standing(
-        job_id=job_id(dialect, row),
-        attempt=Attempt(row["attempt"]),
-        retry=decode_retry(row["retry"]),
-        failures=row["failures"],
-        failures_base=row["failures_base"],
-        lapses=row["lapses"],
-        lapses_base=row["lapses_base"],
-        cancel_requested=row["cancel_requested"],
+        job_id=JobId(read.uuid("id")),
+        attempt=Attempt(read.count("attempt")),
+        retry=read.retry("retry"),
+        failures=read.count("failures"),
+        failures_base=read.count("failures_base"),
+        lapses=read.count("lapses"),
+        lapses_base=read.count("lapses_base"),
+        cancel_requested=read.text_or_none("cancel_requested"),
     )
 
 
-def claimed(dialect: Dialect, row: Row, worker: WorkerId, now: datetime) -> Claimed:
-    """A ready row as it is handed to a worker: the attempt is the one that starts."""
+def _worker(read: Reading, column: str) -> WorkerId | None:
+    found = read.uuid_or_none(column)
+    return None if found is None else WorkerId(found)
+
+
+def claimed(read: Reading, worker: WorkerId, now: datetime) -> Claimed:
+    """A ready row as it is handed to a worker: the attempt is the one that starts.
+
+    Good for a worker only if the reading found no faults.
+    """
     return Claimed(
-        id=job_id(dialect, row),
-        attempt=Attempt(row["attempt"] + 1),
+        id=JobId(read.uuid("id")),
+        attempt=Attempt(read.count("attempt") + 1),
         worker=worker,
-        wire_name=row["wire_name"],
-        payload=row["payload"],
-        queue=row["queue"],
-        priority=row["priority"],
-        created_at=dialect.instant(row["created_at"]),
-        due_at=dialect.instant(row["due_at"]),
+        wire_name=read.text("wire_name"),
+        payload=read.blob("payload"),
+        queue=read.text("queue"),
+        priority=read.priority("priority"),
+        created_at=read.instant("created_at"),
+        due_at=read.instant("due_at"),
         started_at=now,
-        timeout=duration_or_none(dialect, row["timeout"]),
-        retry=decode_retry(row["retry"]),
-        tenant=row["tenant"] or None,
-        trace_context=row["trace_context"],
+        timeout=read.duration_or_none("timeout"),
+        retry=read.retry("retry"),
+        tenant=read.text("tenant") or None,
+        trace_context=read.text_or_none("trace_context"),
     )
 
 
 def record(dialect: Dialect, row: Row) -> JobRecord:
-    held, rerun_of = row["held"], row["rerun_of"]
-    return JobRecord(
-        id=job_id(dialect, row),
-        wire_name=row["wire_name"],
-        queue=row["queue"],
-        priority=row["priority"],
-        state=state_of(row["state"]),
-        held=None if held is None else held_of(held),
-        due_at=dialect.instant(row["due_at"]),
-        attempt=Attempt(row["attempt"]),
-        failures=row["failures"],
-        failures_base=row["failures_base"],
-        lapses=row["lapses"],
-        lapses_base=row["lapses_base"],
-        worker=worker_id(dialect, row),
-        started_at=instant_or_none(dialect, row["started_at"]),
-        finished_at=instant_or_none(dialect, row["finished_at"]),
-        cause=row["cause"],
-        cancel_requested=row["cancel_requested"],
-        retry=decode_retry(row["retry"]),
-        timeout=duration_or_none(dialect, row["timeout"]),
-        not_after=instant_or_none(dialect, row["not_after"]),
-        idempotency_key=row["idempotency_key"],
-        tenant=row["tenant"] or None,
-        created_at=dialect.instant(row["created_at"]),
-        rerun_of=None if rerun_of is None else JobId(dialect.uuid(rerun_of)),
-        trace_context=row["trace_context"],
+    """A job as lists show it, with the names of the columns that cannot be read."""
+    read = Reading(dialect, row)
+    rerun_of = read.uuid_or_none("rerun_of")
+    found = JobRecord(
+        id=JobId(read.uuid("id")),
+        wire_name=read.text("wire_name"),
+        queue=read.text("queue"),
+        priority=read.priority("priority"),
+        state=read.state("state"),
+        held=read.held_or_none("held"),
+        due_at=read.instant("due_at"),
+        attempt=Attempt(read.count("attempt")),
+        failures=read.count("failures"),
+        failures_base=read.count("failures_base"),
+        lapses=read.count("lapses"),
+        lapses_base=read.count("lapses_base"),
+        worker=_worker(read, "worker_id"),
+        started_at=read.instant_or_none("started_at"),
+        finished_at=read.instant_or_none("finished_at"),
+        cause=read.text_or_none("cause"),
+        cancel_requested=read.text_or_none("cancel_requested"),
+        retry=read.retry("retry"),
+        timeout=read.duration_or_none("timeout"),
+        not_after=read.instant_or_none("not_after"),
+        idempotency_key=read.text_or_none("idempotency_key"),
+        tenant=read.text("tenant") or None,
+        created_at=read.instant("created_at"),
+        rerun_of=None if rerun_of is None else JobId(rerun_of),
+        trace_context=read.text_or_none("trace_context"),
+        unsettled=row["unsettled"] is not None,
     )
+    return replace(found, unreadable=tuple(read.faults)) if read.faults else found
+
+
+def details(dialect: Dialect, row: Row, tags: Iterable[Row], attempts: Iterable[Row]) -> JobDetails:
+    """One job, whole; its record names the columns that cannot be read."""
+    read = Reading(dialect, row)
+    payload, output = read.blob("payload"), read.blob_or_none("output")
+    found = record(dialect, row)
+    return JobDetails(
+        record=replace(found, unreadable=(*found.unreadable, *read.faults)),
+        payload=payload,
+        output=output,
+        tags=read_tag_rows(dialect, tags),
+        attempts=tuple(attempt_record(dialect, each) for each in attempts),
+    )
+
+
+def read_tag_rows(dialect: Dialect, rows: Iterable[Row]) -> frozenset[Tag]:
+    """The tags of a job; what is no text is shown as it is stored, since tags influence nothing."""
+    read = (Reading(dialect, row) for row in rows)
+    return frozenset(Tag(each.text("tag"), each.text("value")) for each in read)
 
 
 def attempt_record(dialect: Dialect, row: Row) -> AttemptRecord:
-    kind = row["error_kind"]
+    """How an attempt ended, with the names of the columns that cannot be read."""
+    read = Reading(dialect, row)
     stale = bool(row["stale"])
-    return AttemptRecord(
-        job_id=JobId(dialect.uuid(row["job_id"])),
-        attempt=Attempt(row["attempt"]),
-        worker=WorkerId(dialect.uuid(row["worker_id"])),
-        verdict=verdict_of(row["verdict"]),
-        error=None
-        if kind is None
-        else ErrorInfo(kind, row["error_message"], row["error_detail"] or ""),
-        started_at=instant_or_none(dialect, row["started_at"]),
-        ended_at=dialect.instant(row["ended_at"]),
+    found = AttemptRecord(
+        job_id=JobId(read.uuid("job_id")),
+        attempt=Attempt(read.count("attempt")),
+        worker=WorkerId(read.uuid("worker_id")),
+        verdict=read.verdict("verdict"),
+        error=_error(read, row),
+        started_at=read.instant_or_none("started_at"),
+        ended_at=read.instant("ended_at"),
         stale=stale,
-        holder=_recorded_holder(dialect, row) if stale else None,
+        holder=_recorded_holder(read) if stale else None,
     )
+    return replace(found, unreadable=tuple(read.faults)) if read.faults else found
 
 
-def _recorded_holder(dialect: Dialect, row: Row) -> Holder:
-    worker = row["holder_worker"]
+def _error(read: Reading, row: Row) -> ErrorInfo | None:
+    if row["error_kind"] is None:
+        return None
+    message, detail = read.text_or_none("error_message"), read.text_or_none("error_detail")
+    return ErrorInfo(read.text("error_kind"), message or "", detail or "")
+
+
+def _recorded_holder(read: Reading) -> Holder:
     return Holder(
-        None if worker is None else WorkerId(dialect.uuid(worker)),
-        Attempt(row["holder_attempt"]),
-        state_of(row["holder_state"]),
+        _worker(read, "holder_worker"),
+        Attempt(read.count("holder_attempt")),
+        read.state("holder_state"),
     )
 
 
 def running_pairs(dialect: Dialect, rows: Sequence[Row]) -> tuple[RunningPair, ...]:
-    return tuple(
-        RunningPair(job_id(dialect, row), Attempt(row["attempt"]), row["cancel_requested"])
-        for row in rows
-    )
+    """What runs under a worker. A row that cannot be read is left out, and so is nobody's."""
+    pairs: list[RunningPair] = []
+    for row in rows:
+        read = Reading(dialect, row)
+        asked = row["cancel_requested"]
+        pair = RunningPair(JobId(read.uuid("id")), Attempt(read.count("attempt")), asked)
+        if not read.faults:
+            pairs.append(pair)
+    return tuple(pairs)
 
 
-def lease_of(dialect: Dialect, row: Row) -> Lease:
-    return Lease(
-        dialect.instant(row["lease_expires_at"]),
-        row["lapsed_at"] is not None,
-        row["deregistered_at"] is not None,
-    )
+def wait_until(dialect: Dialect, stored: object, now: datetime) -> timedelta | None:
+    """How long until a stored due instant, zero if it has come or cannot be read; None if none.
 
-
-def lease_is_live(dialect: Dialect, row: Row, now: datetime) -> bool:
-    """Whether a workers row holds a live lease; a row of nulls says that there is no worker."""
-    return row["lease_expires_at"] is not None and lease_of(dialect, row).is_live(now)
-
-
-def worker_info(dialect: Dialect, row: Row) -> WorkerInfo:
-    return WorkerInfo(
-        id=WorkerId(dialect.uuid(row["id"])),
-        host=row["host"],
-        pid=row["pid"],
-        version=row["version"],
-        queues=tuple(read_names(row["queues"])),
-        wire_names=read_wire_names(row["wire_names"]),
-        slots=row["slots"],
-    )
-
-
-def worker_record(dialect: Dialect, row: Row, now: datetime) -> WorkerRecord:
-    info = worker_info(dialect, row)
-    return WorkerRecord(
-        id=info.id,
-        host=info.host,
-        pid=info.pid,
-        version=info.version,
-        queues=info.queues,
-        wire_names=info.wire_names,
-        slots=info.slots,
-        started_at=dialect.instant(row["started_at"]),
-        lease_expires_at=dialect.instant(row["lease_expires_at"]),
-        lapsed_at=instant_or_none(dialect, row["lapsed_at"]),
-        live=lease_of(dialect, row).is_live(now),
-        running=row["running"],
-    )
-
-
-def write_names(names: Iterable[str]) -> str:
-    """Names as JSON text."""
-    return json.dumps(list(names), separators=(",", ":"))
-
-
-def read_names(stored: str) -> list[str]:
-    names: list[str] = json.loads(stored)
-    return names
-
-
-def write_wire_names(names: frozenset[str] | None) -> str:
-    """The wire names that a worker knows, as JSON text; `null` is every name."""
-    return "null" if names is None else write_names(sorted(names))
-
-
-def read_wire_names(stored: str) -> frozenset[str] | None:
-    """The names of a stored text; one that does not read stands for none (clause C6)."""
+    Whoever claims then finds out what is wrong with it. One beyond the calendar never comes.
+    """
+    if stored is None:
+        return None
     try:
-        names: list[str] | None = json.loads(stored)
-        return None if names is None else frozenset(names)
-    except (TypeError, ValueError):
-        return frozenset()
+        return max(dialect.instant(stored) - now, _NO_TIME)
+    except OverflowError:
+        return timedelta.max if isinstance(stored, int | float) and stored > 0 else _NO_TIME
+    except Exception:  # noqa: BLE001 - a row that cannot be read must not stop those that can
+        return _NO_TIME
+
+
+def write_tags(tags: Iterable[Tag]) -> str:
+    """Tags as JSON text, in order."""
+    return json.dumps([[tag.key, tag.value] for tag in sorted(tags)], separators=(",", ":"))
+
+
+def read_tags(stored: str) -> frozenset[Tag]:
+    """The tags in such a text. Raises ValueError or TypeError if it does not read."""
+    return frozenset(Tag(str(key), str(value)) for key, value in json.loads(stored))

@@ -18,6 +18,7 @@ from datetime import datetime
 from typing import Generic, Protocol, TypeVar
 
 from tidemill.values.bounds import Bounds
+from tidemill.values.doctor import DatabaseHealth
 
 R_co = TypeVar("R_co", covariant=True)
 R = TypeVar("R")
@@ -39,11 +40,13 @@ class Capabilities:
         name: how documentation calls the store.
         hints: it can tell its own process that something may be due.
         persistent: it survives the process. `tidemill worker` refuses a store that does not.
+        bridges: it can take part in a transaction of the application's.
     """
 
     name: str
     hints: bool
     persistent: bool
+    bridges: bool = False
 
 
 class SyncChannel(Protocol):
@@ -73,8 +76,9 @@ class Store(Protocol):
     async def perform(self, operation: Operation[R]) -> R:
         """Perform one operation from a coroutine, without blocking its loop.
 
-        One whose caller is cancelled before its turn has come is never performed; one that has
-        begun goes on to its end.
+        One whose caller is cancelled before its turn has come is never performed. One that has
+        begun goes on to its end, or ends with its connection, which may never answer again: then
+        it may or may not have been committed.
         """
         ...
 
@@ -100,6 +104,13 @@ class Store(Protocol):
 
     def plan(self) -> tuple[tuple[str, str], ...]:
         """The steps `migrate` would apply: (name, SQL) each, in order."""
+        ...
+
+    def examine(self) -> DatabaseHealth:
+        """What the database says of itself, whatever its schema; nothing is written.
+
+        It blocks the calling thread, for a second at most beyond the questions themselves.
+        """
         ...
 
     def close(self) -> None:

@@ -25,7 +25,7 @@ def read_cursor(cursor: str) -> JobId:
     """
     try:
         raw = urlsafe_b64decode(cursor + "==")
-    except (BadBase64, ValueError) as error:
+    except (BadBase64, ValueError, TypeError) as error:
         raise _bad(cursor) from error
     if len(raw) != _ID_BYTES:
         raise _bad(cursor)
@@ -34,5 +34,5 @@ def read_cursor(cursor: str) -> JobId:
 
 def _bad(cursor: str) -> InvalidValue:
     return InvalidValue(
-        f"{cursor[:40]!r} is not a page cursor; start from the first page, without a cursor."
+        f"{cursor!r:.42} is not a page cursor; start from the first page, without a cursor."
     )

@@ -55,12 +55,14 @@ class Maintain(Operation[Maintained]):
     * Running jobs whose worker is not live or not there end as lapsed attempts (C6).
     * Jobs past their `not_after` that were never started become cancelled (F1).
     * Held jobs whose reason is gone are released to the claim (J3).
+    * What follows from transactional completions that nobody has settled is done (D8).
 
     Where one writer can block all heartbeats, a lease that expired does not count as lapsed within
     its own length of such a block, nor before the sweeping process has itself been able to write
     for so long (C10). `lease` is the sweeping node's own: its heart is known to write every third
-    of it. The second and the third part each follow in a
-    transaction of their own: what the answer says of the first stands, whatever becomes of them.
+    of it. Each part after the first
+    follows in a transaction of its own: what the answer says of the first stands, whatever becomes
+    of them.
     """
 
     lease: timedelta

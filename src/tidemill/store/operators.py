@@ -1,9 +1,9 @@
 """Operator actions: audited, named, repeatable (clauses G1, G2, G4, L1).
 
 Every action carries an actor and an id made by the client: the same id again changes nothing and
-answers what the first one answered. An id that named an action of another kind, and an actor that
-no store can write, are refused with `InvalidValue`. `kind` is the word for the action in the
-audit.
+answers what the first one answered. An id that was given to another action, of another kind or on
+something else, is refused with `ActionIdReused`, and an actor that no store can write with
+`InvalidValue`. `kind` is the word for the action in the audit, `targets` is what it names.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from tidemill.core.actions import job_target, queue_target
 from tidemill.store.contract import Operation
 from tidemill.values.ids import ActionId, JobId
 from tidemill.values.operators import ActionResult, QueueResult
@@ -30,6 +31,11 @@ class Cancel(Operation[tuple[ActionResult, ...]]):
     actor: str
     action: ActionId
 
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """What it names, in order."""
+        return tuple(job_target(job_id) for job_id in self.job_ids)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requeue(Operation[tuple[ActionResult, ...]]):
@@ -45,6 +51,11 @@ class Requeue(Operation[tuple[ActionResult, ...]]):
     job_ids: tuple[JobId, ...]
     actor: str
     action: ActionId
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """What it names, in order."""
+        return tuple(job_target(job_id) for job_id in self.job_ids)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +76,11 @@ class Rerun(Operation[ActionResult]):
     actor: str
     action: ActionId
 
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """What it names; not the new id, since whoever asks again may have made another."""
+        return (job_target(self.job_id),)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunNow(Operation[tuple[ActionResult, ...]]):
@@ -75,6 +91,11 @@ class RunNow(Operation[tuple[ActionResult, ...]]):
     job_ids: tuple[JobId, ...]
     actor: str
     action: ActionId
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """What it names, in order."""
+        return tuple(job_target(job_id) for job_id in self.job_ids)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,3 +112,8 @@ class PauseQueue(Operation[QueueResult]):
     paused: bool
     actor: str
     action: ActionId
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """What it names, and what it makes of it."""
+        return (queue_target(self.queue, paused=self.paused),)

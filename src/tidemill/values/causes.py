@@ -11,6 +11,7 @@ POISON: Final = "poison"
 EXPIRED: Final = "expired"
 NO_HANDLER: Final = "no-handler"
 PAYLOAD: Final = "payload"
+UNREADABLE: Final = "unreadable"
 
 
 def operator(actor: str) -> str:

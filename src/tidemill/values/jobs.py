@@ -87,7 +87,13 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRecord:
-    """A job as lists show it: everything but its payload and output."""
+    """A job as lists show it: everything but its payload and output.
+
+    `unsettled` says that it was completed in its handler's transaction, and that what follows from
+    it is not done yet (clause D8). `unreadable` names the columns of its row that cannot be read,
+    since something else has changed them or the file is damaged; what the record says of them is a
+    stand-in.
+    """
 
     id: JobId
     wire_name: str
@@ -114,6 +120,8 @@ class JobRecord:
     created_at: datetime
     rerun_of: JobId | None
     trace_context: str | None = None
+    unsettled: bool = False
+    unreadable: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +129,8 @@ class AttemptRecord:
     """How one attempt ended, kept for every end that is not a success (clause E5).
 
     A stale report leaves a record too: `stale` is true, `verdict` is what it wanted to record,
-    `worker` and `attempt` are the reporter's, `holder` is who held the job then.
+    `worker` and `attempt` are the reporter's, `holder` is who held the job then. `unreadable` names
+    the columns of its row that cannot be read; what stands for them is made up.
     """
 
     job_id: JobId
@@ -133,6 +142,7 @@ class AttemptRecord:
     ended_at: datetime
     stale: bool = False
     holder: Holder | None = None
+    unreadable: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,9 +46,13 @@ class Lapsed:
 
 @dataclass(frozen=True, slots=True)
 class Maintained:
-    """What one round of maintenance did; `more` says that a batch was full."""
+    """What one round of maintenance did; `more` says that a batch was full.
+
+    `settled` counts the transactional completions whose consequences it wrote (clause D8).
+    """
 
     lapsed: tuple[Lapsed, ...] = ()
     expired: int = 0
     unheld: int = 0
+    settled: int = 0
     more: bool = False

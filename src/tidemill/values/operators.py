@@ -19,6 +19,8 @@ class Effect(StrEnum):
     """It is so already, or the job's state does not allow it; nothing was written."""
     KEY_HELD = "key-held"
     """Another active job carries the idempotency key now; nothing was written."""
+    UNREADABLE = "unreadable"
+    """Its row still cannot be read, so nothing could run it; nothing was written."""
     NOT_FOUND = "not-found"
 
 

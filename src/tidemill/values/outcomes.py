@@ -55,6 +55,8 @@ class Outcome:
         cause: why it is unroutable (`no-handler`, `payload`).
         output: the encoded return value of a success; None when there is none.
         tags: tags the handler added.
+        in_transaction: the handler wrote a success in a transaction of its own, which may have
+            committed (clause D8). If it has, that success stands; if not, this verdict counts.
     """
 
     job_id: JobId
@@ -65,6 +67,7 @@ class Outcome:
     cause: str | None = None
     output: bytes | None = None
     tags: frozenset[Tag] = frozenset()
+    in_transaction: bool = False
 
 
 class Answer(StrEnum):

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from tidemill.errors import ConfigurationError
 from tidemill.sql.codes import HELD_CODES, STATE_CODES, VERDICT_CODES, state_fragments
+from tidemill.sql.reading import COUNTS
 from tidemill.values.outcomes import Verdict
 from tidemill.values.states import Held, JobState
 
@@ -20,9 +21,10 @@ TABLES: Final = ("jobs", "workers", "attempts", "tags", "audit", "queues", "meta
 _IDENTIFIER = re.compile(r"^[a-z_][a-z0-9_]{0,47}$")
 
 # What a claim may start without asking the rules: never lapsed since its last requeue, so no
-# poison; not expired; and of a name that the worker knows.
+# poison; not expired; of a name that the worker knows; and with an attempt that can be counted on.
 _STARTABLE = (
-    "(lapses = lapses_base AND (not_after IS NULL OR attempt > 0 OR not_after > :now)"
+    f"(attempt BETWEEN 0 AND {COUNTS[-1]} AND lapses = lapses_base"
+    " AND (not_after IS NULL OR attempt > 0 OR not_after > :now)"
     " AND (:names::text[] IS NULL OR wire_name = ANY(:names::text[])))"
 )
 
@@ -111,8 +113,12 @@ class PostgresDialect:
         return [self.encode(value) for value in values]
 
     def instant(self, stored: Any) -> datetime:
-        """Drivers answer in the session's zone or in UTC."""
-        instant: datetime = stored
+        """Drivers answer in the session's zone or in UTC, or in text, where a user has it so."""
+        instant: datetime = (
+            stored if isinstance(stored, datetime) else datetime.fromisoformat(stored)
+        )
+        if instant.tzinfo is None:  # asyncpg's infinity
+            return instant.replace(tzinfo=UTC)
         return instant if instant.tzinfo is UTC else instant.astimezone(UTC)
 
     def duration(self, stored: Any) -> timedelta:
@@ -120,5 +126,7 @@ class PostgresDialect:
         return duration
 
     def uuid(self, stored: Any) -> UUID:
-        """A plain one: asyncpg has a class of its own."""
-        return stored if type(stored) is UUID else UUID(int=stored.int)
+        """A plain one: asyncpg has a class of its own, and a user may have it read as text."""
+        if type(stored) is UUID:
+            return stored
+        return UUID(int=stored.int) if isinstance(stored, UUID) else UUID(str(stored))

@@ -69,6 +69,7 @@ def _fragments() -> dict[str, str]:
         "now": ":clock",
         "counted": "stale = 0",
         "each_queue": "json_each(:queues) AS each",
+        "calendar_end": str(_instant(datetime.max.replace(tzinfo=UTC))),
     }
 
 

@@ -19,6 +19,9 @@ _FILE = re.compile(r"^(\d{4})_\w+\.sql$")
 _MIN_COMPATIBLE = re.compile(r"^-- min_compatible: (\d+)$", re.MULTILINE)
 _COMMENT = re.compile(r"--[^\n]*")
 
+FIRST = 1
+"""The version of the first step: who lacks it has no tables at all."""
+
 
 @dataclass(frozen=True, slots=True)
 class Migration:

@@ -1,4 +1,7 @@
-"""Claim: from ready rows to running attempts (clauses C1–C3, E4, F1, J3)."""
+"""Claim: from ready rows to running attempts (clauses C1–C3, E4, F1, J3).
+
+Ids go back as the driver gave them: a row whose id cannot be read can be set aside all the same.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +17,16 @@ from tidemill.core.claim import (
     fate,
 )
 from tidemill.core.transitions import By, check
-from tidemill.sql.dialects.dialect import instant_or_none
 from tidemill.sql.program import Program, Row, Statement
 from tidemill.sql.programs.env import CHUNK, Env, chunks
-from tidemill.sql.retry import decode_retry
-from tidemill.sql.rows import claimed, job_id
+from tidemill.sql.programs.quarantine import Broken, quarantine
+from tidemill.sql.reading import Reading
+from tidemill.sql.rows import claimed, wait_until
 from tidemill.values import causes
 from tidemill.values.exchange import ClaimRequest
-from tidemill.values.ids import Attempt, JobId, WorkerId
+from tidemill.values.ids import Attempt, WorkerId
 from tidemill.values.jobs import Claimed
+from tidemill.values.outcomes import Verdict
 from tidemill.values.states import Held, JobState
 
 _SOON = timedelta(0)
@@ -78,8 +82,8 @@ def find_next_due(env: Env, queues: Sequence[str], now: datetime) -> Program[tim
     waits: list[timedelta] = []
     for queue in queues:
         rows = yield Statement("next_due", {"queue": queue})
-        if (stored := rows[0]["due_at"]) is not None:
-            waits.append(max(env.dialect.instant(stored) - now, _SOON))
+        if (wait := wait_until(env.dialect, rows[0]["due_at"], now)) is not None:
+            waits.append(wait)
     return min(waits, default=None)
 
 
@@ -109,24 +113,35 @@ def _take(env: Env, state: Claim, queue: str, limit: int) -> Program[None]:
 
 
 def _sort(env: Env, state: Claim, rows: Sequence[Row]) -> Program[int]:
-    fates: dict[Fate, list[Row]] = {each: [] for each in Fate}
-    started: list[Row] = []
+    """Start what may run and set the rest aside; an unreadable row stops none of the others."""
+    aside: dict[Fate, list[Row]] = {each: [] for each in Fate}
+    broken: list[Broken] = []
+    starting: list[object] = []
+    jobs: list[Claimed] = []
     for row in rows:
-        (started if row["started"] else fates[_fate(env, state, row)]).append(row)
-    starting = fates.pop(Fate.START)
+        read = Reading(env.dialect, row)
+        job = claimed(read, state.worker, state.now)
+        why = _fate(read, row, job, state)
+        if why is Fate.QUARANTINE:
+            broken.append(_broken(read, row, job, state))
+        elif why is not Fate.START:
+            aside[why].append(row)
+        else:
+            jobs.append(job)
+            if not row["started"]:
+                starting.append(row["id"])
     if starting:
-        ids = tuple([row["id"] for row in starting])  # as the driver gave them, and takes them
+        ids = tuple(starting)
         yield Statement("start_jobs", {"ids": ids, "worker": state.worker, "now": state.now})
-        started += starting
-    if started:
+    if jobs:
         check(JobState.READY, JobState.RUNNING, By.CLAIM)
-        started.sort(key=_place_in_line)  # a database returns what it updated in any order
-        state.jobs += [claimed(env.dialect, row, state.worker, state.now) for row in started]
-    for why, aside in fates.items():
-        if aside:
-            state.set_aside += len(aside)
-            yield from _set_aside(why, [job_id(env.dialect, row) for row in aside], state.now)
-    return len(started)
+        state.jobs += sorted(jobs, key=_place_in_line)  # a database answers in any order
+    for fate_, found in aside.items():
+        if found:
+            yield from _set_aside(fate_, [row["id"] for row in found], state.now)
+    yield from quarantine(env, broken, state.now)
+    state.set_aside += len(rows) - len(jobs)
+    return len(jobs)
 
 
 def _line(state: Claim, queue: str, limit: int) -> dict[str, object]:
@@ -141,22 +156,35 @@ def _line(state: Claim, queue: str, limit: int) -> dict[str, object]:
     }
 
 
-def _place_in_line(row: Row) -> tuple[object, ...]:
-    return (-row["priority"], row["due_at"], row["id"])
+def _place_in_line(job: Claimed) -> tuple[object, ...]:
+    return (-job.priority, job.due_at, job.id)
 
 
-def _fate(env: Env, state: Claim, row: Row) -> Fate:
-    job = Candidate(
-        row["wire_name"],
-        Attempt(row["attempt"]),
-        row["lapses"] - row["lapses_base"],
-        decode_retry(row["retry"]),
-        instant_or_none(env.dialect, row["not_after"]),
+def _fate(read: Reading, row: Row, job: Claimed, state: Claim) -> Fate:
+    if row["started"] and not read.faults:
+        return Fate.START
+    lapses = read.count("lapses") - read.count("lapses_base")
+    not_after = read.instant_or_none("not_after")
+    named = "wire_name" not in read.faults
+    candidate = Candidate(
+        job.wire_name if named else None,
+        Attempt(job.attempt - 1),
+        lapses,
+        job.retry,
+        not_after,
+        readable=not read.faults,
     )
-    return fate(job, state.request.wire_names, state.now)
+    return fate(candidate, state.request.wire_names, state.now)
 
 
-def _set_aside(why: Fate, ids: Sequence[JobId], now: datetime) -> Program[None]:
+def _broken(read: Reading, row: Row, job: Claimed, state: Claim) -> Broken:
+    """The claim starts the attempt, which ends at once: nobody can run it."""
+    columns = tuple(dict.fromkeys(read.faults))
+    attempt = None if "attempt" in columns else job.attempt
+    return Broken(row, columns, attempt, state.worker, Verdict.UNROUTABLE, state.now)
+
+
+def _set_aside(why: Fate, ids: Sequence[object], now: datetime) -> Program[None]:
     if why is Fate.EXPIRE:
         yield from expire(ids, now)
     elif why is Fate.BURY:
@@ -166,7 +194,7 @@ def _set_aside(why: Fate, ids: Sequence[JobId], now: datetime) -> Program[None]:
         yield Statement("hold_jobs", {"ids": tuple(ids), "held": Held.UNKNOWN_WIRE_NAME})
 
 
-def expire(ids: Sequence[JobId], now: datetime) -> Program[None]:
+def expire(ids: Sequence[object], now: datetime) -> Program[None]:
     """Cancel jobs that were never started by their `not_after`."""
     for before in (JobState.SCHEDULED, JobState.READY):
         check(before, JobState.CANCELLED, By.EXPIRY)

@@ -15,6 +15,7 @@ from tidemill.core.verdicts import Resolution, Standing, resolve
 from tidemill.errors import StoreUnavailable
 from tidemill.sql.codes import verdict_of
 from tidemill.sql.program import Batch, Program, Row, Statement
+from tidemill.sql.programs.complete import settle
 from tidemill.sql.programs.env import Env, chunks, read_lease, select_each
 from tidemill.sql.rows import holder, job_id, standing
 from tidemill.values.ids import Attempt, JobId, WorkerId
@@ -157,7 +158,8 @@ def see(env: Env, row: Row) -> Seen:
 
 
 def _is_plain(outcome: Outcome) -> bool:
-    return outcome.verdict is Verdict.SUCCEEDED and outcome.output is None and not outcome.tags
+    carries = outcome.output is not None or outcome.tags or outcome.in_transaction
+    return outcome.verdict is Verdict.SUCCEEDED and not carries
 
 
 def _finish_plain(
@@ -208,6 +210,7 @@ def _judge(
             stale.append(Stale(outcome, seen.holder))
         answers.append(_reported(outcome, said, seen))
     yield from write(env, writes)
+    yield from settle([each.row for each in jobs.values()])
     return answers, stale
 
 

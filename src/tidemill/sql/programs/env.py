@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 from tidemill.sql.dialects.dialect import Dialect
 from tidemill.sql.program import Program, Row, Statement
-from tidemill.sql.rows import lease_is_live
+from tidemill.sql.worker_rows import lease_is_live
 from tidemill.values.bounds import Bounds
 from tidemill.values.ids import JobId, WorkerId
 

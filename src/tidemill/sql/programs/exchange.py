@@ -7,12 +7,12 @@ from datetime import datetime, timedelta
 
 from tidemill.core.claim import queues_of
 from tidemill.core.fence import Reporter
-from tidemill.sql.dialects.dialect import instant_or_none
 from tidemill.sql.program import Program, Statement, follow_up
 from tidemill.sql.programs.claim import Claim, claim, find_next_due, without_paused
 from tidemill.sql.programs.commit import commit, record_stale
 from tidemill.sql.programs.env import Env
-from tidemill.sql.rows import lease_is_live, running_pairs, write_names
+from tidemill.sql.rows import running_pairs, wait_until
+from tidemill.sql.worker_rows import lease_is_live, write_names
 from tidemill.store.exchange import Exchange
 from tidemill.values.exchange import Exchanged
 from tidemill.values.ids import WorkerId
@@ -86,8 +86,7 @@ def _open(operation: Exchange, env: Env) -> Program[Opening]:
     (row,) = yield Statement("opening", asked)
     now = env.dialect.instant(row["now"])
     live = lease_is_live(env.dialect, row, now)
-    due_at = instant_or_none(env.dialect, row["next_due"])
-    next_due = None if due_at is None or not live else max(due_at - now, timedelta(0))
+    next_due = wait_until(env.dialect, row["next_due"], now) if live else None
     ready, paused, cancels = bool(row["ready"]), bool(row["paused"]), bool(row["cancels"])
     return Opening(now, live, next_due, ready, paused, cancels)
 

@@ -11,14 +11,8 @@ from tidemill.core.lease import require_repeat
 from tidemill.sql.program import Program, Statement
 from tidemill.sql.programs.env import Env, chunks, read_clock, read_lease
 from tidemill.sql.programs.exchange import list_running
-from tidemill.sql.rows import (
-    job_id,
-    lease_of,
-    running_pairs,
-    worker_info,
-    write_names,
-    write_wire_names,
-)
+from tidemill.sql.rows import running_pairs
+from tidemill.sql.worker_rows import lease_of, worker_info, write_names, write_wire_names
 from tidemill.store.lease import Beat, Deregister, Register
 from tidemill.values.ids import WorkerId
 from tidemill.values.leases import BeatReply, Registered
@@ -40,7 +34,7 @@ def register(operation: Register, env: Env) -> Program[Registered]:
             require_repeat(info, there, replace(lease, lapsed=True), now)
     else:
         yield Statement("insert_worker", _row(info, operation.lease, now))
-    yield from unhold(env, info.wire_names, UNHELD_AT_ONCE)
+    yield from unhold(info.wire_names, UNHELD_AT_ONCE)
     return Registered(info.id, now)
 
 
@@ -76,21 +70,21 @@ def deregister(operation: Deregister, env: Env) -> Program[None]:
     yield Statement("end_worker", {"worker": operation.worker, "now": now})
 
 
-def unhold(env: Env, names: frozenset[str] | None, limit: int) -> Program[int]:
+def unhold(names: frozenset[str] | None, limit: int) -> Program[int]:
     """Release up to `limit` jobs that are held although somebody knows their name.
 
     `names` is None where somebody knows every name.
     """
     if names is None:
         rows = yield Statement("every_held_job", {"limit": limit})
-        for ids in chunks([job_id(env.dialect, row) for row in rows]):
+        for ids in chunks([row["id"] for row in rows]):
             yield Statement("unhold_jobs", {"ids": tuple(ids)})
         return len(rows)
     released = 0
     for chunk in chunks(sorted(names)):
         wanted = {"names": tuple(chunk), "limit": limit - released}
         rows = yield Statement("held_jobs", wanted)
-        for ids in chunks([job_id(env.dialect, row) for row in rows]):
+        for ids in chunks([row["id"] for row in rows]):
             yield Statement("unhold_jobs", {"ids": tuple(ids)})
         released += len(rows)
         if released >= limit:

@@ -2,35 +2,38 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from tidemill.core.held import known_by
 from tidemill.core.lease import LAPSED_WORKERS_AT_ONCE
 from tidemill.sql.program import Program, Row, Statement, follow_up
 from tidemill.sql.programs.claim import expire
-from tidemill.sql.programs.commit import Seen, Writes, apply, see, write
+from tidemill.sql.programs.commit import Seen, Writes, apply, write
+from tidemill.sql.programs.complete import settle_some
 from tidemill.sql.programs.env import UNWRITABLE_UNTIL, Env, chunks, read_clock
 from tidemill.sql.programs.lease import unhold
-from tidemill.sql.rows import job_id, lease_is_live, read_wire_names
+from tidemill.sql.programs.quarantine import Broken, quarantine
+from tidemill.sql.rows import holder_and_standing
+from tidemill.sql.worker_rows import lease_is_live, read_wire_names
 from tidemill.store.lease import Maintain
 from tidemill.values.ids import WorkerId
 from tidemill.values.leases import Lapsed, Maintained
 from tidemill.values.outcomes import Outcome, Verdict
 
-_log = logging.getLogger("tidemill.store")
 _EVER = timedelta(days=365_000)
 
 
 def maintain(operation: Maintain, env: Env) -> Program[Maintained]:
     """Lapses first; what they became stands, whatever becomes of the other parts."""
     limit = operation.limit
-    lapsed = yield from _lapse(operation, env)
+    lapsed, swept = yield from _lapse(operation, env)
     expired = yield from follow_up(lambda: _expire(env, limit), 0, "A sweep of expired jobs")
     unheld = yield from follow_up(lambda: _unhold(env, limit), 0, "A sweep of held jobs")
-    more = limit in {len(lapsed), expired, unheld}
-    return Maintained(lapsed=lapsed, expired=expired, unheld=unheld, more=more)
+    settled = yield from follow_up(lambda: settle_some(limit), 0, "A sweep of completions")
+    more = limit in {swept, expired, unheld, settled}
+    return Maintained(lapsed=lapsed, expired=expired, unheld=unheld, settled=settled, more=more)
 
 
 def glance(_operation: Maintain, env: Env) -> Program[Maintained | None]:
@@ -40,35 +43,62 @@ def glance(_operation: Maintain, env: Env) -> Program[Maintained | None]:
     granted the write lock is how a process learns that it may.
     """
     (row,) = yield Statement("upkeep")
-    if row["lapsed_jobs"] or row["lapsed_workers"] or row["expired"]:
+    if row["lapsed_jobs"] or row["lapsed_workers"] or row["expired"] or row["unsettled"]:
         return None
     if row["held"] and (yield from _any_known(env.dialect.instant(row["now"]))):
         return None
     return Maintained()
 
 
-def _lapse(operation: Maintain, env: Env) -> Program[tuple[Lapsed, ...]]:
-    """End the attempts of workers that are not live, and mark those workers."""
+def _lapse(operation: Maintain, env: Env) -> Program[tuple[tuple[Lapsed, ...], int]]:
+    """End the attempts of workers that are not live, and mark those workers.
+
+    Answers what lapsed, and how many rows were looked at. One that cannot be read is quarantined:
+    it never keeps the sweep from the others, nor is it looked at again and again (clause C6).
+    """
     now = yield from read_clock(env)
     writable_for = yield from _writable_for(operation, env, now)
     asked = {"now": now, "writable_for": writable_for}
     rows = yield Statement("lapsed_jobs", {**asked, "limit": operation.limit})
-    found = list(_readable(env, rows))
+    found = [_see(env, row) for row in rows]
     live = yield from _live_among(env, found, now)
+    dead = [each for each in found if each.seen.holder.worker not in live]
     writes = Writes()
-    dead_held = [each for each in found if each.holder.worker not in live]
-    lapsed = tuple(_end_each(dead_held, now, writes))
+    ended = [_end(each.seen, now, writes) for each in dead if not each.faults]
     yield from write(env, writes)
-    dead = yield Statement("lapsed_workers", {**asked, "limit": LAPSED_WORKERS_AT_ONCE})
-    if dead:
-        ids = tuple([row["id"] for row in dead])  # as the driver gave them, and takes them
+    yield from quarantine(env, [_broken(each) for each in dead if each.faults], now)
+    lost = yield Statement("lapsed_workers", {**asked, "limit": LAPSED_WORKERS_AT_ONCE})
+    if lost:
+        ids = tuple([row["id"] for row in lost])  # as the driver gave them, and takes them
         yield Statement("mark_lapsed", {"ids": ids, "now": now})
-    return lapsed
+    return tuple(ended), len(rows)
 
 
-def _live_among(env: Env, found: Sequence[Seen], now: datetime) -> Program[set[WorkerId]]:
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """A row that the sweep looks at, and the names of its columns that cannot be read."""
+
+    seen: Seen
+    faults: tuple[str, ...]
+
+
+def _see(env: Env, row: Row) -> Swept:
+    holder, standing, faults = holder_and_standing(env.dialect, row)
+    if holder.worker is None and not faults:
+        faults = ("worker_id",)  # a running job has a worker
+    return Swept(Seen(row, standing, holder), faults)
+
+
+def _broken(swept: Swept) -> Broken:
+    seen, faults = swept.seen, swept.faults
+    attempt = None if "attempt" in faults else seen.holder.attempt
+    return Broken(seen.row, faults, attempt, seen.holder.worker, Verdict.LAPSED, None)
+
+
+def _live_among(env: Env, found: Sequence[Swept], now: datetime) -> Program[set[WorkerId]]:
     """The holders of locked rows that are live after all, read once the rows are locked (D1)."""
-    holders = {each.holder.worker for each in found if each.holder.worker is not None}
+    workers = (each.seen.holder.worker for each in found)
+    holders = {worker for worker in workers if worker is not None}
     live: set[WorkerId] = set()
     for ids in chunks(sorted(holders)):
         rows = yield Statement("leases", {"ids": tuple(ids)})
@@ -76,28 +106,6 @@ def _live_among(env: Env, found: Sequence[Seen], now: datetime) -> Program[set[W
             if lease_is_live(env.dialect, row, now):
                 live.add(WorkerId(env.dialect.uuid(row["id"])))
     return live
-
-
-def _readable(env: Env, rows: Sequence[Row]) -> Iterator[Seen]:
-    """What can be read. One bad row never stops the sweep from reaching the others (C6)."""
-    for row in rows:
-        try:
-            yield see(env, row)
-        except Exception:  # noqa: BLE001 - whatever is wrong with it, the others are not to blame
-            _leave(row)
-
-
-def _end_each(found: Sequence[Seen], now: datetime, writes: Writes) -> Iterator[Lapsed]:
-    """End what can be ended, for the same reason."""
-    for seen in found:
-        try:
-            yield _end(seen, now, writes)
-        except Exception:  # noqa: BLE001 - whatever is wrong with it, the others are not to blame
-            _leave(seen.row)
-
-
-def _leave(row: Row) -> None:
-    _log.exception("The sweep cannot read running job %r; it is left as it is.", row["id"])
 
 
 def _end(seen: Seen, now: datetime, writes: Writes) -> Lapsed:
@@ -129,14 +137,14 @@ def _writable_for(operation: Maintain, env: Env, now: datetime) -> Program[timed
 def _expire(env: Env, limit: int) -> Program[int]:
     now = yield from read_clock(env)
     rows = yield Statement("expired_jobs", {"now": now, "limit": limit})
-    yield from expire([job_id(env.dialect, row) for row in rows], now)
+    yield from expire([row["id"] for row in rows], now)
     return len(rows)
 
 
 def _unhold(env: Env, limit: int) -> Program[int]:
     now = yield from read_clock(env)
     names = yield from _known_names(now)
-    return (yield from unhold(env, names, limit))
+    return (yield from unhold(names, limit))
 
 
 def _any_known(now: datetime) -> Program[bool]:

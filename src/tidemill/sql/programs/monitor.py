@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from uuid import UUID
 
-from tidemill.sql.codes import STATES, state_of
+from tidemill.sql.codes import STATES, UNKNOWN_STATE
 from tidemill.sql.program import Program, Statement
 from tidemill.sql.programs.env import Env, read_clock
-from tidemill.sql.rows import attempt_record, record, worker_record
+from tidemill.sql.reading import Reading
+from tidemill.sql.rows import details, record
+from tidemill.sql.worker_rows import worker_record
 from tidemill.store.cursors import cursor_after, read_cursor
 from tidemill.store.monitor import (
     CountJobs,
@@ -18,10 +22,9 @@ from tidemill.store.monitor import (
     ListWorkers,
 )
 from tidemill.values.ids import JobId
-from tidemill.values.jobs import JobDetails
+from tidemill.values.jobs import JobDetails, JobRecord
 from tidemill.values.monitor import JobEnd, JobPage, QueueCount, QueueRecord, WorkerRecord
 from tidemill.values.states import JobState
-from tidemill.values.tags import Tag
 
 _QUEUE_COUNTS = {
     "count_ready": "ready",
@@ -39,26 +42,24 @@ def get_job(operation: GetJob, env: Env) -> Program[JobDetails | None]:
         return None
     tags = yield Statement("job_tags", named)
     attempts = yield Statement("job_attempts", named)
-    return JobDetails(
-        record=record(env.dialect, rows[0]),
-        payload=rows[0]["payload"],
-        output=rows[0]["output"],
-        tags=frozenset(Tag(row["tag"], row["value"]) for row in tags),
-        attempts=tuple(attempt_record(env.dialect, row) for row in attempts),
-    )
+    return details(env.dialect, rows[0], tags, attempts)
 
 
-def get_end(operation: GetEnd, _env: Env) -> Program[JobEnd | None]:
+def get_end(operation: GetEnd, env: Env) -> Program[JobEnd | None]:
     rows = yield Statement("job_end", {"id": operation.job_id})
     if not rows:
         return None
-    state = state_of(rows[0]["state"])
-    output = rows[0]["output"] if state is JobState.SUCCEEDED else None
-    return JobEnd(state=state, cause=rows[0]["cause"], output=output)
+    read = Reading(env.dialect, rows[0])
+    state, cause = read.state("state"), read.text_or_none("cause")
+    output = read.blob_or_none("output") if state is JobState.SUCCEEDED else None
+    return JobEnd(state=state, cause=cause, output=output)
 
 
 def list_jobs(operation: ListJobs, env: Env) -> Program[JobPage]:
-    """One row more than the page is read, to know whether another page follows."""
+    """One row more than the page is read, to know whether another page follows.
+
+    A state that nobody knows counts as `UNKNOWN_STATE`.
+    """
     limit = max(1, min(operation.limit, env.bounds.page_size))
     before = _AFTER_ALL if operation.cursor is None else read_cursor(operation.cursor)
     where = operation.where
@@ -67,29 +68,42 @@ def list_jobs(operation: ListJobs, env: Env) -> Program[JobPage]:
         {
             "before": before,
             "states": tuple(sorted(where.states or STATES)),
+            "strays": not where.states or UNKNOWN_STATE in where.states,
             "queue": where.queue,
             "wire_name": where.wire_name,
             "limit": limit + 1,
         },
     )
     jobs = tuple(record(env.dialect, row) for row in rows[:limit])
-    return JobPage(jobs, cursor_after(jobs[-1].id) if len(rows) > limit else None)
+    return JobPage(jobs, _cursor(jobs) if len(rows) > limit else None)
 
 
-def count_jobs(_operation: CountJobs, _env: Env) -> Program[tuple[QueueCount, ...]]:
+def _cursor(jobs: Sequence[JobRecord]) -> str | None:
+    """Where the next page begins: after the last job whose id can be read, so a page goes on."""
+    ids = (job.id for job in reversed(jobs) if "id" not in job.unreadable)
+    last = next(ids, None)
+    return None if last is None else cursor_after(last)
+
+
+def count_jobs(_operation: CountJobs, env: Env) -> Program[tuple[QueueCount, ...]]:
     rows = yield Statement("count_jobs")
-    return tuple(QueueCount(row["queue"], state_of(row["state"]), row["n"]) for row in rows)
+    counts: Counter[tuple[str, JobState]] = Counter()
+    for row in rows:
+        read = Reading(env.dialect, row)
+        counts[read.text("queue"), read.state("state")] += row["n"]
+    return tuple(QueueCount(*pair, counts[pair]) for pair in sorted(counts))
 
 
-def list_queues(_operation: ListQueues, _env: Env) -> Program[tuple[QueueRecord, ...]]:
+def list_queues(_operation: ListQueues, env: Env) -> Program[tuple[QueueRecord, ...]]:
     """Each count is read from the index of its kind, so ended jobs cost nothing."""
     found: dict[str, dict[str, int]] = {}
     for statement, counted in _QUEUE_COUNTS.items():
         rows = yield Statement(statement)
         for row in rows:
-            found.setdefault(row["queue"], {})[counted] = row["n"]
+            queue = Reading(env.dialect, row).text("queue")
+            found.setdefault(queue, {})[counted] = row["n"]
     rows = yield Statement("paused_queues")
-    paused = {row["name"] for row in rows}
+    paused = {Reading(env.dialect, row).text("name") for row in rows}
     return tuple(
         QueueRecord(queue=queue, paused=queue in paused, **found.get(queue, {}))
         for queue in sorted(paused | found.keys())

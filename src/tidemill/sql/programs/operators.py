@@ -6,25 +6,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from tidemill.core.actions import not_found
+from tidemill.core import actions
 from tidemill.core.admission import admit, admit_actor, admit_queue
 from tidemill.core.cancel import cancelling
 from tidemill.core.pause import pausing
 from tidemill.core.requeue import requeueing
 from tidemill.core.rerun import copy_of, id_taken, rerunning
 from tidemill.core.run_now import running_now
-from tidemill.sql.codes import state_of
 from tidemill.sql.program import Program, Row, Statement
 from tidemill.sql.programs.audit import OnJobs, OnQueues, answer_before, record_action
 from tidemill.sql.programs.enqueue import insert_ready, key_holders
 from tidemill.sql.programs.env import Env, read_clock, select_each
-from tidemill.sql.rows import NO_TENANT, job_id, record
+from tidemill.sql.reading import Reading
+from tidemill.sql.rows import NO_TENANT, details, job_id
 from tidemill.store.operators import Cancel, PauseQueue, Requeue, Rerun, RunNow
 from tidemill.values import causes
 from tidemill.values.ids import JobId
 from tidemill.values.operators import ActionResult, Effect, QueueResult
 from tidemill.values.states import REQUEUEABLE, JobState
-from tidemill.values.tags import Tag
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +35,10 @@ class Asked:
     tenant: str
     key: str | None
     cancel_requested: str | None
+    quarantined_as: str | None
+    """The cause of its quarantine; None where it is in none."""
+    stray: bool
+    """Whether its state is one that nobody knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +106,7 @@ def _on_each(operation: _Bulk, env: Env, act: Act) -> Program[tuple[ActionResult
     for named in operation.job_ids:
         job = asked.get(named)
         if job is None:
-            results.append(not_found(named))
+            results.append(actions.not_found(named))
             continue
         result = yield from act(acting, job)
         if result.effect in {Effect.DONE, Effect.REQUESTED}:
@@ -115,7 +118,9 @@ def _on_each(operation: _Bulk, env: Env, act: Act) -> Program[tuple[ActionResult
 
 
 def _cancel_one(acting: Acting, job: Asked) -> Program[ActionResult]:
-    result = cancelling(job.id, job.state)
+    result = (
+        actions.done(job.id, JobState.CANCELLED) if job.stray else cancelling(job.id, job.state)
+    )
     if result.effect is Effect.DONE:
         cause = causes.operator(acting.actor)
         yield Statement("cancel_job", {"id": job.id, "cause": cause, "now": acting.now})
@@ -129,10 +134,20 @@ def _requeue_one(acting: Acting, job: Asked) -> Program[ActionResult]:
     if job.key is not None and job.state in REQUEUEABLE:
         holders = yield from key_holders(acting.env, job.tenant, (job.key,))
         holder = next((found for found, _state in holders.values()), None)
+    if (yield from _is_unreadable(acting, job)):
+        return actions.unreadable(job.id, job.state)
     result = requeueing(job.id, job.state, holder)
     if result.effect is Effect.DONE:
         yield Statement("requeue_job", {"id": job.id, "now": acting.now})
     return result
+
+
+def _is_unreadable(acting: Acting, job: Asked) -> Program[bool]:
+    """Whether the row of a job that was quarantined for it still cannot be read."""
+    if not job.stray and job.quarantined_as != causes.UNREADABLE:
+        return False
+    rows = yield Statement("job", {"id": job.id})
+    return bool(details(acting.env.dialect, rows[0], (), ()).record.unreadable)
 
 
 def _run_one_now(acting: Acting, job: Asked) -> Program[ActionResult]:
@@ -145,14 +160,16 @@ def _run_one_now(acting: Acting, job: Asked) -> Program[ActionResult]:
 def _rerun(operation: Rerun, env: Env, now: datetime) -> Program[ActionResult]:
     rows = yield Statement("job", {"id": operation.job_id})
     if not rows:
-        return not_found(operation.job_id)
-    original = record(env.dialect, rows[0])
+        return actions.not_found(operation.job_id)
+    tag_rows = yield Statement("job_tags", {"id": operation.job_id})
+    found = details(env.dialect, rows[0], tag_rows, ())
+    original = found.record
+    if original.unreadable:
+        return actions.unreadable(original.id, original.state)
     result = rerunning(original.id, original.state, operation.new_id)
     if result.effect is not Effect.DONE:
         return result
-    tag_rows = yield Statement("job_tags", {"id": original.id})
-    tags = frozenset(Tag(row["tag"], row["value"]) for row in tag_rows)
-    copy = copy_of(original, rows[0]["payload"], tags, operation.new_id)
+    copy = copy_of(original, found.payload, found.tags, operation.new_id)
     admit(copy, env.bounds)
     taken = yield Statement("stored_jobs", {"ids": (operation.new_id,)})
     if taken or not (yield from insert_ready(env, copy, now)):
@@ -161,10 +178,14 @@ def _rerun(operation: Rerun, env: Env, now: datetime) -> Program[ActionResult]:
 
 
 def _asked(env: Env, row: Row) -> Asked:
+    read = Reading(env.dialect, row)
+    state = read.state("state")
     return Asked(
         job_id(env.dialect, row),
-        state_of(row["state"]),
+        state,
         row["tenant"] or NO_TENANT,
         row["idempotency_key"],
         row["cancel_requested"],
+        row["cause"] if state is JobState.QUARANTINED else None,
+        "state" in read.faults,
     )

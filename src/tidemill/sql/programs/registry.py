@@ -1,6 +1,7 @@
 """Which program performs which operation.
 
-`WRITES` take the write lock, `READS` never do. `GLANCES` answer a write that turns out to have
+`WRITES` take the write lock, `READS` never do. `EXAMINATIONS` are reads in one transaction, whose
+limits bound each statement on a server. `GLANCES` answer a write that turns out to have
 nothing to do, from a read; their None says that it must be performed. `QUICK` are for a database
 whose single statements commit by themselves: they write by one, or answer None, having written
 nothing.
@@ -13,6 +14,8 @@ from typing import Any, Final, TypeVar, cast
 
 from tidemill.sql.program import Program
 from tidemill.sql.programs import (
+    complete,
+    doctor,
     enqueue,
     exchange,
     lease,
@@ -21,7 +24,16 @@ from tidemill.sql.programs import (
     operators,
 )
 from tidemill.sql.programs.env import Env
+from tidemill.store.complete import Complete, IsLeaseLive
 from tidemill.store.contract import Operation
+from tidemill.store.doctor import (
+    ExamineBacklog,
+    ExamineDeadLetters,
+    ExamineNames,
+    ExamineStuck,
+    ExamineWorkers,
+    ReadClock,
+)
 from tidemill.store.enqueue import Enqueue
 from tidemill.store.exchange import Exchange
 from tidemill.store.lease import Beat, Deregister, Maintain, Register
@@ -41,6 +53,7 @@ _Programs = dict[type[Operation[Any]], Callable[[Any, Env], Program[Any]]]
 WRITES: Final[_Programs] = {
     Enqueue: enqueue.enqueue,
     Exchange: exchange.exchange,
+    Complete: complete.complete,
     Register: lease.register,
     Deregister: lease.deregister,
     Beat: lease.beat,
@@ -52,12 +65,21 @@ WRITES: Final[_Programs] = {
     PauseQueue: operators.pause_queue,
 }
 READS: Final[_Programs] = {
+    IsLeaseLive: complete.is_lease_live,
     GetJob: monitor.get_job,
     GetEnd: monitor.get_end,
     ListJobs: monitor.list_jobs,
     CountJobs: monitor.count_jobs,
     ListQueues: monitor.list_queues,
     ListWorkers: monitor.list_workers,
+    ReadClock: doctor.clock,
+}
+EXAMINATIONS: Final[_Programs] = {
+    ExamineWorkers: doctor.examine_workers,
+    ExamineBacklog: doctor.examine_backlog,
+    ExamineStuck: doctor.examine_stuck,
+    ExamineNames: doctor.examine_names,
+    ExamineDeadLetters: doctor.examine_dead_letters,
 }
 GLANCES: Final[_Programs] = {Exchange: exchange.glance, Maintain: maintain.glance}
 QUICK: Final[_Programs] = {Enqueue: enqueue.quick, Beat: lease.quick_beat}
@@ -68,10 +90,15 @@ def writes(operation: Operation[object]) -> bool:
     return type(operation) in WRITES
 
 
+def examines(operation: Operation[object]) -> bool:
+    """Whether an operation is to be one transaction although it only reads."""
+    return type(operation) in EXAMINATIONS
+
+
 def program_for(operation: Operation[R], env: Env) -> Program[R]:
     """The program that performs an operation."""
     kind = type(operation)
-    program = WRITES.get(kind) or READS[kind]
+    program = WRITES.get(kind) or READS.get(kind) or EXAMINATIONS[kind]
     # The one place where an operation's type stands for its program's: the tables pair them.
     return cast("Program[R]", program(operation, env))
 

@@ -114,6 +114,9 @@ class _Taking:
                 cancel_expired(self.work, row)
             case Fate.BURY:
                 self._bury(row)
+            case Fate.QUARANTINE:
+                message = "nobody but this store writes its rows, so all of them can be read"
+                raise AssertionError(message)
             case Fate.HOLD:
                 held = replace(record, held=Held.UNKNOWN_WIRE_NAME)
                 self.work.tables.save_job(row.now_says(held))

@@ -9,6 +9,7 @@ from tidemill.core.fence import Reporter, answer
 from tidemill.core.instants import after
 from tidemill.core.storable import storable
 from tidemill.core.verdicts import Resolution, resolve
+from tidemill.store.memory.complete import settle
 from tidemill.store.memory.rows import JobRow
 from tidemill.store.memory.tables import Work
 from tidemill.values.ids import WorkerId
@@ -33,6 +34,7 @@ def commit(work: Work, reporter: Reporter, reported: Outcome) -> Judged:
     said = answer(reporter, outcome, holder, _recorded(work, reporter.worker, outcome))
     if row is not None and said is Answer.APPLIED:
         row = end_attempt(work, row, reporter.worker, outcome)
+    settle(work, outcome.job_id)
     return Judged(
         outcome,
         Reported(

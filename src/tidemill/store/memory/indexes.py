@@ -84,6 +84,10 @@ def expiring(job: JobRecord) -> Place:
     return None, (job.not_after, job.id)
 
 
+def unsettled(job: JobRecord) -> Place:
+    return (None, (job.id,)) if job.unsettled else None
+
+
 def keyed(job: JobRecord) -> Place:
     """Active jobs by tenant and idempotency key; no tenant is a scope of its own (clause F3)."""
     if job.idempotency_key is None or job.state.terminal:

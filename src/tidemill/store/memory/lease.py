@@ -23,7 +23,11 @@ def register(work: Work, operation: Register) -> Registered:
     started_at = there.started_at if there else work.now
     expires_at = after(work.now, operation.lease)
     with work.tables.transaction():
-        work.tables.save_worker(WorkerRow(info=info, started_at=started_at, expires_at=expires_at))
+        work.tables.save_worker(
+            WorkerRow(
+                info=info, started_at=started_at, beat_lasts=operation.lease, expires_at=expires_at
+            )
+        )
         unhold(work, info.wire_names, UNHELD_AT_ONCE)
     return Registered(info.id, work.now)
 
@@ -42,7 +46,8 @@ def beat(work: Work, operation: Beat) -> BeatReply:
             mark_lapsed(work, row)
         return BeatReply(operation.worker, work.now, live=False)
     with work.tables.transaction():
-        work.tables.save_worker(replace(row, expires_at=after(work.now, operation.lease)))
+        expires_at = after(work.now, operation.lease)
+        work.tables.save_worker(replace(row, beat_lasts=operation.lease, expires_at=expires_at))
     return BeatReply(
         operation.worker, work.now, live=True, running=running_under(work, operation.worker)
     )

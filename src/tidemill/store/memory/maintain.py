@@ -8,6 +8,7 @@ from tidemill.core.lease import LAPSED_WORKERS_AT_ONCE
 from tidemill.store.lease import Maintain
 from tidemill.store.memory.claim import cancel_expired
 from tidemill.store.memory.commit import end_attempt
+from tidemill.store.memory.complete import settle_some
 from tidemill.store.memory.held import unhold
 from tidemill.store.memory.lease import mark_lapsed
 from tidemill.store.memory.tables import Work
@@ -25,8 +26,10 @@ def maintain(work: Work, operation: Maintain) -> Maintained:
         expired = _expire(work, limit)
     with work.tables.transaction():
         unheld = unhold(work, _known(work), limit)
-    full = limit in {len(lapsed), expired, unheld}
-    return Maintained(lapsed=lapsed, expired=expired, unheld=unheld, more=full)
+    with work.tables.transaction():
+        settled = settle_some(work, limit)
+    full = limit in {len(lapsed), expired, unheld, settled}
+    return Maintained(lapsed=lapsed, expired=expired, unheld=unheld, settled=settled, more=full)
 
 
 def _mark_lapsed(work: Work) -> None:

@@ -81,7 +81,7 @@ def list_queues(work: Work, _: ListQueues) -> tuple[QueueRecord, ...]:
 def list_workers(work: Work, _: ListWorkers) -> tuple[WorkerRecord, ...]:
     rows = [row for row in work.tables.workers.values() if not row.deregistered]
     rows.sort(key=lambda row: (row.started_at, row.info.id))
-    return tuple(_worker(work, row) for row in rows)
+    return tuple(worker_record(work, row) for row in rows)
 
 
 def _end(row: JobRow) -> JobEnd:
@@ -98,7 +98,7 @@ def _shows(where: JobFilter, job: JobRecord) -> bool:
     )
 
 
-def _worker(work: Work, row: WorkerRow) -> WorkerRecord:
+def worker_record(work: Work, row: WorkerRow) -> WorkerRecord:
     info = row.info
     return WorkerRecord(
         id=info.id,

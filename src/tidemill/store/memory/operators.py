@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import cast
 
-from tidemill.core.actions import not_found, require_kind
+from tidemill.core.actions import not_found, require_repeat
 from tidemill.core.admission import admit, admit_actor, admit_queue
 from tidemill.core.cancel import cancelling
 from tidemill.core.pause import pausing
@@ -88,7 +88,8 @@ def _first_answer(
     done = work.tables.audit.get(operation.action)
     if done is None:
         return None
-    require_kind(operation.action, operation.kind, done.kind)
+    asked = (operation.kind, operation.targets)
+    require_repeat(operation.action, asked, done.kind, done.results)
     return done.results
 
 

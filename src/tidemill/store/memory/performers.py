@@ -5,10 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from tidemill.store.complete import Complete, IsLeaseLive
 from tidemill.store.contract import Operation
+from tidemill.store.doctor import (
+    ExamineBacklog,
+    ExamineDeadLetters,
+    ExamineNames,
+    ExamineStuck,
+    ExamineWorkers,
+    ReadClock,
+)
 from tidemill.store.enqueue import Enqueue
 from tidemill.store.exchange import Exchange
 from tidemill.store.lease import Beat, Deregister, Maintain, Register
+from tidemill.store.memory.complete import complete, is_lease_live
+from tidemill.store.memory.doctor import (
+    examine_backlog,
+    examine_dead_letters,
+    examine_names,
+    examine_stuck,
+    examine_workers,
+    read_clock,
+)
 from tidemill.store.memory.enqueue import enqueue
 from tidemill.store.memory.exchange import exchange
 from tidemill.store.memory.lease import beat, deregister, register
@@ -38,6 +56,8 @@ Performer = Callable[[Work, Any], Any]
 PERFORMERS: Final[Mapping[type[Operation[Any]], Performer]] = {
     Enqueue: enqueue,
     Exchange: exchange,
+    Complete: complete,
+    IsLeaseLive: is_lease_live,
     Register: register,
     Deregister: deregister,
     Beat: beat,
@@ -53,4 +73,10 @@ PERFORMERS: Final[Mapping[type[Operation[Any]], Performer]] = {
     CountJobs: count_jobs,
     ListQueues: list_queues,
     ListWorkers: list_workers,
+    ReadClock: read_clock,
+    ExamineWorkers: examine_workers,
+    ExamineBacklog: examine_backlog,
+    ExamineStuck: examine_stuck,
+    ExamineNames: examine_names,
+    ExamineDeadLetters: examine_dead_letters,
 }

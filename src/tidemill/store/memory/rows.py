@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from tidemill.core.lease import Lease
 from tidemill.core.verdicts import Standing
@@ -15,13 +15,17 @@ from tidemill.values.workers import WorkerInfo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRow:
-    """One job. `record.worker` is set while it runs and after it succeeded, and only then."""
+    """One job. `record.worker` is set while it runs and after it succeeded, and only then.
+
+    `settling` are the tags of a completion that is not settled yet.
+    """
 
     record: JobRecord
     payload: bytes
     tags: frozenset[Tag]
     digest: bytes
     output: bytes | None = None
+    settling: frozenset[Tag] = frozenset()
 
     @property
     def holder(self) -> Holder:
@@ -52,6 +56,7 @@ class WorkerRow:
 
     info: WorkerInfo
     started_at: datetime
+    beat_lasts: timedelta
     expires_at: datetime
     lapsed_at: datetime | None = None
     deregistered: bool = False

@@ -12,6 +12,7 @@ from tidemill.store.contract import Capabilities, Clock, Operation, SyncChannel
 from tidemill.store.memory.performers import PERFORMERS
 from tidemill.store.memory.tables import Tables, Work
 from tidemill.values.bounds import DEFAULT_BOUNDS, Bounds
+from tidemill.values.doctor import DatabaseHealth, SchemaHealth
 
 _log = logging.getLogger("tidemill.store")
 
@@ -81,6 +82,12 @@ class MemoryStore:
 
     def plan(self) -> tuple[tuple[str, str], ...]:
         return ()
+
+    def examine(self) -> DatabaseHealth:
+        current = SchemaHealth(version=1, min_compatible=1, known=1)
+        return DatabaseHealth(
+            product="memory", place="this process", now=self._clock(), schema=current
+        )
 
     def close(self) -> None:
         """Nothing was opened."""

@@ -44,6 +44,7 @@ class Tables:
         self.running = Index(indexes.running)
         self.expiring = Index(indexes.expiring)
         self.keyed = Index(indexes.keyed)
+        self.unsettled = Index(indexes.unsettled)
         self.hinted = False
         """Whether a commit left news for those who watch since this was last set to False."""
         self._attempts: dict[JobId, tuple[AttemptRecord, ...]] = {}
@@ -109,6 +110,7 @@ class Tables:
             self.running,
             self.expiring,
             self.keyed,
+            self.unsettled,
         )
         if old is not None:
             del self.jobs[old.record.id]

@@ -61,5 +61,11 @@ UPDATE {{jobs}} SET held = :held WHERE id IN (:ids*)
 UPDATE {{jobs}} SET state = {{cancelled}}, held = NULL, cause = :cause, finished_at = :now
 WHERE id IN (:ids*)
 
+-- name: quarantine_job
+UPDATE {{jobs}}
+SET state = {{quarantined}}, held = NULL, attempt = :attempt, worker_id = NULL, cause = :cause,
+    finished_at = :finished_at, cancel_requested = NULL
+WHERE id = :id AND state IN ({{ready}}, {{running}})
+
 -- name: bury_jobs
 UPDATE {{jobs}} SET state = {{dead}}, cause = :cause, finished_at = :now WHERE id IN (:ids*)

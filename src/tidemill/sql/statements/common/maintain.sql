@@ -11,27 +11,6 @@ ORDER BY id LIMIT :limit
 UPDATE {{workers}} SET lapsed_at = :now
 WHERE id IN (:ids*) AND lapsed_at IS NULL AND deregistered_at IS NULL AND lease_expires_at <= :now
 
--- name: upkeep
--- Whether a round of upkeep would find anything; `held` says only that something is held.
-SELECT {{now}} AS now,
-    EXISTS (
-        SELECT 1 FROM {{jobs}} AS j LEFT JOIN {{workers}} AS w ON w.id = j.worker_id
-        WHERE j.state = {{running}}
-          AND (w.id IS NULL OR w.lapsed_at IS NOT NULL OR w.deregistered_at IS NOT NULL
-            OR w.lease_expires_at <= {{now}})
-    ) AS lapsed_jobs,
-    EXISTS (
-        SELECT 1 FROM {{workers}}
-        WHERE lapsed_at IS NULL AND deregistered_at IS NULL AND lease_expires_at <= {{now}}
-    ) AS lapsed_workers,
-    EXISTS (
-        SELECT 1 FROM {{jobs}}
-        WHERE not_after IS NOT NULL AND attempt = 0 AND state IN ({{scheduled}}, {{ready}})
-          AND not_after <= {{now}}
-    ) AS expired,
-    (SELECT wire_name FROM {{jobs}} WHERE held IS NOT NULL ORDER BY wire_name, id LIMIT 1)
-        IS NOT NULL AS held
-
 -- name: expired_jobs
 SELECT id FROM {{jobs}}
 WHERE not_after IS NOT NULL AND attempt = 0 AND state IN ({{scheduled}}, {{ready}})

@@ -5,7 +5,7 @@ SELECT kind, answer FROM {{audit}} WHERE action_id = :action
 INSERT INTO {{audit}} (action_id, kind, actor, at, answer) VALUES (:action, :kind, :actor, :at, :answer)
 
 -- name: asked_jobs
-SELECT id, state, tenant, idempotency_key, cancel_requested FROM {{jobs}} WHERE id IN (:ids*)
+SELECT id, state, tenant, idempotency_key, cancel_requested, cause FROM {{jobs}} WHERE id IN (:ids*)
 
 -- name: cancel_job
 UPDATE {{jobs}} SET state = {{cancelled}}, held = NULL, cause = :cause, finished_at = :now WHERE id = :id

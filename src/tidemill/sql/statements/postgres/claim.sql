@@ -23,3 +23,16 @@ WHERE ctid = ANY(ARRAY(
 RETURNING id, wire_name, queue, priority, due_at, lapses, lapses_base, retry, timeout, not_after,
     tenant, created_at, trace_context, payload, state = {{running}} AS started,
     CASE state WHEN {{running}} THEN attempt - 1 ELSE attempt END AS attempt
+
+-- name: quarantine_job
+-- Differs because one statement takes the whole batch.
+WITH ended AS (
+    UPDATE {{jobs}} AS j
+    SET state = {{quarantined}}, held = NULL, attempt = e.attempt, worker_id = NULL, cause = e.cause,
+        finished_at = e.finished_at, cancel_requested = NULL
+    FROM unnest(:id::uuid[], :attempt::bigint[], :cause::text[], :finished_at::timestamptz[])
+        AS e (id, attempt, cause, finished_at)
+    WHERE j.id = e.id AND j.id = ANY(:id::uuid[]) AND j.state IN ({{ready}}, {{running}})
+    RETURNING 1
+)
+SELECT count(*) AS count FROM ended
