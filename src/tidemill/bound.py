@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
+from tidemill.bridges.join import AsyncJoined, Joined
 from tidemill.client import Client, JobRef
 from tidemill.errors import ConfigurationError
 from tidemill.options import JobOptions
@@ -32,7 +33,8 @@ class Home(Protocol):
 class BoundJob(Generic[R_co]):
     """A call that is not enqueued yet: a job's arguments, encoded, with its options.
 
-    It may be enqueued any number of times, with `mill.enqueue_many`; each time makes a new job.
+    It may be enqueued any number of times, with `mill.enqueue_many` and `mill.enqueue_many_in`;
+    each time makes a new job.
     """
 
     definition: JobDefinition = field(repr=False)
@@ -86,6 +88,26 @@ def enqueue_bound_sync(
     bound = _of_one_app(client, jobs)
     request = Enqueue(tuple(job.request() for job in bound))
     answers = client.perform_sync(request, instead=instead)
+    return [job.ref(answer) for job, answer in zip(bound, answers, strict=True)]
+
+
+def enqueue_bound_in(
+    client: Client, tx: object, jobs: Iterable[BoundJob[R]]
+) -> list[JobRef[R]] | Coroutine[Any, Any, list[JobRef[R]]]:
+    """The same in a transaction of the user's: at once in a sync one, else to be awaited."""
+    joined = client.join(tx)
+    bound = _of_one_app(client, jobs)
+    request = Enqueue(tuple(job.request() for job in bound))
+    if isinstance(joined, Joined):
+        answers = joined.perform(request)
+        return [job.ref(answer) for job, answer in zip(bound, answers, strict=True)]
+    return _enqueue_joined(joined, bound, request)
+
+
+async def _enqueue_joined(
+    joined: AsyncJoined, bound: list[BoundJob[R]], request: Enqueue
+) -> list[JobRef[R]]:
+    answers = await joined.perform(request)
     return [job.ref(answer) for job, answer in zip(bound, answers, strict=True)]
 
 

@@ -12,6 +12,7 @@ from threading import Event
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
+from tidemill.bridges.join import AsyncJoined, Joined, join
 from tidemill.errors import (
     AnswerLost,
     InvalidValue,
@@ -85,6 +86,14 @@ class Client:
             except (StoreUnavailable, AnswerLost):
                 time.sleep(pause)
         return store.perform_sync(operation)
+
+    def join(self, tx: object) -> Joined | AsyncJoined:
+        """The store in a transaction of the user's, where nothing is tried again.
+
+        Raises:
+            TransactionRefused: `tx` is no transaction that the store can take part in.
+        """
+        return join(self._store(), tx)
 
     async def wait_for_end(self, job_id: JobId, timeout: Timeout) -> JobEnd:
         """Wait until a job has ended, looking ever less often, and whenever the store hints.
@@ -223,9 +232,20 @@ def job_id_of(job: JobRef[Any] | UUID | str) -> JobId:
         return JobId(job)
     try:
         return JobId(UUID(job))
-    except ValueError as error:
+    except (ValueError, TypeError, AttributeError) as error:
         message = f"{job!r} is not a job id; ids are UUIDs, as `ref.id` and `mill.jobs` give them."
         raise InvalidValue(message) from error
+
+
+def require_type(name: str, value: object, kind: type | tuple[type, ...], wanted: str) -> None:
+    """Refuse an argument of another type than is wanted; True and False are no numbers.
+
+    Raises:
+        InvalidValue: it is.
+    """
+    if not isinstance(value, kind) or isinstance(value, bool):
+        message = f"{name}={value!r:.80} is of type {type(value).__name__}; give {wanted}."
+        raise InvalidValue(message)
 
 
 class _Patience:
@@ -234,6 +254,8 @@ class _Patience:
     def __init__(self, job_id: JobId, timeout: Timeout) -> None:
         if isinstance(timeout, (str, timedelta)):
             timeout = duration(timeout, "timeout").total_seconds()
+        elif timeout is not None:
+            require_type("timeout", timeout, (int, float), "seconds, a timedelta or text")
         self._job_id = job_id
         self._timeout = timeout
         self._deadline = None if timeout is None else time.monotonic() + timeout

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from datetime import datetime, timedelta
 from threading import Lock
+from typing import Any, overload
 
+from tidemill.bridges.transactions import AsyncProxy, AsyncTx, SyncTx
+from tidemill.completing import Completer
 from tidemill.core.admission import admit_tag
 from tidemill.errors import BoundExceeded, JobCancelled
 from tidemill.shell.cancellation import Cancellation
+from tidemill.shell.completion import Completion
+from tidemill.store.contract import Store
 from tidemill.values.bounds import DEFAULT_BOUNDS, Bounds
 from tidemill.values.durations import Duration, duration
 from tidemill.values.endings import CancelReason
@@ -24,20 +29,33 @@ class JobContext:
         job: the attempt's job, as it was claimed.
         cancellation: what the worker asks the handler to stop with.
         now: tells the store's time.
+        completion: how the handler completes the attempt in a transaction of its own.
+        store: where the job is stored; None where this process has none.
         bounds: what tags are held against.
     """
 
-    __slots__ = ("_bounds", "_cancellation", "_job", "_lock", "_now", "_tags")
+    __slots__ = (
+        "_bounds",
+        "_cancellation",
+        "_completer",
+        "_job",
+        "_lock",
+        "_now",
+        "_tags",
+    )
 
     def __init__(
         self,
         job: Claimed,
         cancellation: Cancellation,
         now: Callable[[], datetime],
+        completion: Completion,
         *,
+        store: Store | None = None,
         bounds: Bounds = DEFAULT_BOUNDS,
     ) -> None:
         self._job = job
+        self._completer = Completer(job, completion, store, bounds)
         self._cancellation = cancellation
         self._now = now
         self._bounds = bounds
@@ -135,6 +153,37 @@ class JobContext:
             if len(tags) > self._bounds.tags_per_job:
                 raise BoundExceeded("Number of tags", len(tags), self._bounds.tags_per_job, "tags")
             self._tags = tags
+
+    @overload
+    def complete_in(self, tx: SyncTx, /, output: object = None) -> None: ...
+    @overload
+    def complete_in(
+        self, tx: AsyncTx | AsyncProxy, /, output: object = None
+    ) -> Coroutine[Any, Any, None]: ...
+    def complete_in(
+        self, tx: SyncTx | AsyncTx | AsyncProxy, /, output: object = None
+    ) -> Coroutine[Any, Any, None] | None:
+        """Complete this job in a transaction of yours: both commit, or neither (clause D8).
+
+        What the handler wrote in `tx` is then written exactly once, if `tx` is on the store's own
+        database. The success is fenced: `tx` holds the job's row from here to its end, so keep
+        what is left of it short. Tags that were added before go with it. When the handler ends,
+        the worker looks at what became of `tx`: a job that is not completed ends as the handler
+        did, and one whose handler returned all the same has failed. Where you run a transaction
+        again, call it again.
+
+        With an async transaction it is awaited. `output` is what the job leaves, instead of what
+        the handler returns.
+
+        Raises:
+            StaleAttempt: the job is this attempt's no more. Let it out, so that `tx` rolls back.
+            AlreadyCompleted: an earlier transaction has committed; roll this one back.
+            TransactionRefused: `tx` is no open transaction on the store's database.
+            LockNotGranted: somebody holds the job's row; nothing is tried again on your connection.
+            EncodingError: the output cannot be written down.
+            BoundExceeded: the output is too large.
+        """
+        return self._completer.complete_in(tx, output, self._tags)
 
     @property
     def tags(self) -> frozenset[Tag]:

@@ -11,17 +11,22 @@
     ├── Refused                     the store will not take the request; nothing was written
     │   ├── BoundExceeded           something is larger than its bound
     │   ├── InvalidValue            something the store cannot hold or order
+    │   │   └── ActionIdReused      the id of an operator action belongs to another one
     │   ├── JobIdConflict           the id is taken by a job with other content
     │   ├── WorkerIdUsed            the worker id was used before; every start makes a fresh one
-    │   └── ParentsNotSupported     dependencies are not available yet
+    │   ├── ParentsNotSupported     dependencies are not available yet
+    │   └── TransactionRefused      a transaction that cannot carry a job; it says what to do
     ├── NotFound                    no job has that id
     ├── JobNotSucceeded             a result was asked of a job that ended otherwise
     ├── ResultTimeout               a result was not there in time
     ├── WrongContext                a call that cannot be made from here
     ├── JobCancelled                a handler that honours a request to stop
+    ├── StaleAttempt                a handler completes a job that is its attempt's no more
+    ├── AlreadyCompleted            a handler completes its attempt a second time
     ├── StoreError                  the database could not be used
     │   ├── StoreUnavailable        transient: busy, cut, restarting; retried by the library
     │   ├── AnswerLost              the request may or may not have been committed
+    │   ├── LockNotGranted          in your transaction: another one held a lock for too long
     │   └── SchemaError             the schema is missing or does not fit this version
     └── IllegalTransition           a programming error in Tidemill: an edge that does not exist
 
@@ -81,6 +86,10 @@ class InvalidValue(Refused):
     """A value that no store can hold or order, such as a NUL character in a key."""
 
 
+class ActionIdReused(InvalidValue):
+    """The id of an operator action was given to another action before."""
+
+
 class JobIdConflict(Refused):
     """The job id is already taken by a job with other content."""
 
@@ -91,6 +100,10 @@ class WorkerIdUsed(Refused):
 
 class ParentsNotSupported(Refused):
     """The request names parents, and this version has no dependencies yet."""
+
+
+class TransactionRefused(Refused):
+    """What was given as a transaction is none, or is one that cannot carry a job."""
 
 
 class NotFound(TidemillError):
@@ -164,6 +177,18 @@ class JobCancelled(TidemillError):
     """Raised in a handler by `raise_if_cancelled`: it was asked to stop, and stops."""
 
 
+class StaleAttempt(TidemillError):
+    """Raised by `complete_in`: the job is this attempt's no more. Roll the transaction back."""
+
+
+class AlreadyCompleted(TidemillError):
+    """Raised by `complete_in`: an earlier call of this attempt has completed the job.
+
+    That call's transaction has committed, also where its answer was lost, or it is this very one.
+    Roll this one back: what it did is done already.
+    """
+
+
 class StoreError(TidemillError):
     """The database could not be used."""
 
@@ -174,6 +199,13 @@ class StoreUnavailable(StoreError):
 
 class AnswerLost(StoreError):
     """The answer did not arrive: the request may or may not have been committed."""
+
+
+class LockNotGranted(StoreError):
+    """In a transaction of yours, a lock that another one holds was waited for as long as it may be.
+
+    The library tries nothing again on your connection: roll back, and run your transaction again.
+    """
 
 
 class SchemaError(StoreError):

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Generic, ParamSpec, Self, TypeVar, cast
+from typing import Any, Generic, ParamSpec, Self, TypeVar, cast, overload
 
-from tidemill.bound import BoundJob, Home, enqueue_bound, enqueue_bound_sync
+from tidemill.bound import BoundJob, Home, enqueue_bound, enqueue_bound_in, enqueue_bound_sync
+from tidemill.bridges.transactions import AsyncProxy, AsyncTx, SyncTx
 from tidemill.client import JobRef
 from tidemill.options import (
     JobOptions,
     TagsLike,
     due_changes,
     expiry_changes,
-    require_whole,
+    parents_of,
+    require_kinds,
     tags_of,
 )
 from tidemill.registry import JobDefinition
@@ -23,6 +25,7 @@ from tidemill.values.durations import Duration, duration
 from tidemill.values.retry import Retry
 
 P = ParamSpec("P")
+R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
 
@@ -63,6 +66,35 @@ class JobHandle(Generic[P, R_co]):
         """
         (ref,) = await enqueue_bound(self._home.client, (self.bind(*args, **kwargs),))
         return ref
+
+    @overload
+    def enqueue_in(self, tx: SyncTx, /, *args: P.args, **kwargs: P.kwargs) -> JobRef[R_co]: ...
+    @overload
+    def enqueue_in(
+        self, tx: AsyncTx | AsyncProxy, /, *args: P.args, **kwargs: P.kwargs
+    ) -> Coroutine[Any, Any, JobRef[R_co]]: ...
+    def enqueue_in(self, tx: Any, /, *args: P.args, **kwargs: P.kwargs) -> Any:
+        """Store the job in a transaction of yours: it is there when, and only if, that commits.
+
+        In a sync transaction it blocks and answers the reference; in an async one it is awaited.
+        Nothing is tried again on your connection.
+
+        Args:
+            tx: a connection of sqlite3, aiosqlite, psycopg or asyncpg, or a connection or a session
+                of SQLAlchemy, on the store's own database.
+            args: the function's arguments.
+            kwargs: the function's arguments by name.
+
+        Raises:
+            EncodingError: an argument cannot be written down, or is not of its declared type.
+            TransactionRefused: `tx` is none that the job can be stored in; the message says why.
+            LockNotGranted: another transaction, open for too long, enqueues the same key.
+            Refused: the store cannot hold the job; nothing was written.
+            SchemaError: the store's tables are not in the transaction's database.
+            Exception: the driver's own error, such as a serialization failure.
+        """
+        refs = enqueue_bound_in(self._home.client, tx, (self.bind(*args, **kwargs),))
+        return refs[0] if isinstance(refs, list) else _only(refs)
 
     def bind(self, *args: P.args, **kwargs: P.kwargs) -> BoundJob[R_co]:
         """Encode a call without enqueuing it, for `mill.enqueue_many`.
@@ -115,11 +147,9 @@ class JobHandle(Generic[P, R_co]):
         Durations are timedeltas or text with a unit, such as "30s".
 
         Raises:
-            ConfigurationError: a duration, a priority or a tag that is none, or both `delay` and
-                `at`.
+            ConfigurationError: an option of another type than is wanted, a duration or a tag that
+                is none, or both `delay` and `at`.
         """
-        if priority is not None:
-            require_whole(priority)
         given: dict[str, Any] = {
             "queue": queue,
             "priority": priority,
@@ -128,8 +158,9 @@ class JobHandle(Generic[P, R_co]):
             "tags": None if tags is None else tags_of(tags),
             "timeout": None if timeout is None else duration(timeout, "timeout"),
             "retry": retry,
-            "parents": None if after is None else tuple(ref.id for ref in after),
+            "parents": None if after is None else parents_of(after),
         }
+        require_kinds({**given, "at": at})
         changes = {name: value for name, value in given.items() if value is not None}
         changes |= due_changes(delay, at) | expiry_changes(expires)
         return type(self)(self._definition, self._home, replace(self._options, **changes))
@@ -152,3 +183,8 @@ class SyncJobHandle(Generic[P, R_co]):
         instead = f"await {self._handle.function.__name__}.enqueue(...)"
         (ref,) = enqueue_bound_sync(self._home.client, (bound,), instead=instead)
         return ref
+
+
+async def _only(refs: Awaitable[list[JobRef[R]]]) -> JobRef[R]:
+    (ref,) = await refs
+    return ref

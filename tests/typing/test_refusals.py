@@ -18,8 +18,9 @@ SAMPLE = '''\
 """A user's program with mistakes in it."""
 
 from datetime import timedelta
+from sqlite3 import Connection
 
-from tidemill import JobContext, JobHandle, JobRef, Retry, Tidemill
+from tidemill import INJECTED, FromDishka, JobContext, JobHandle, JobRef, Retry, Tidemill
 
 mill = Tidemill()
 
@@ -32,6 +33,28 @@ async def capture(context: JobContext, payment_id: str) -> int:
 @mill.job("render")
 def render(order: int, *, size: int = 1) -> str:
     return str(order * size)
+
+
+class Payments:
+    @mill.job_method("refund")
+    async def refund(
+        self, context: JobContext, payment_id: str, gateway: FromDishka[dict[str, int]] = INJECTED
+    ) -> int:
+        return gateway.missing(payment_id)  # refused
+
+
+async def methods(context: JobContext, payments: Payments) -> None:
+    await Payments.refund.enqueue("p-1")
+    await Payments.refund.enqueue(1)  # refused
+    await Payments.refund.enqueue(context, "p-1")  # refused
+    await Payments.refund.enqueue(payments, context, "p-1")  # refused
+    await payments.refund(context, "p-1")
+    await payments.refund("p-1")  # refused
+    await Payments.refund(context, "p-1")  # refused
+    wrong: JobRef[str] = await Payments.refund.enqueue("p-1")  # refused
+    mill.lifespan_with_worker(queues=["mail"], concurrency=3)
+    mill.lifespan_with_worker(concurency=3)  # refused
+    print(wrong)
 
 
 async def mistakes(context: JobContext) -> None:
@@ -64,6 +87,29 @@ async def results() -> None:
     print(number, text, other, wider)
 
 
+class Awaited:
+    async def execute(self, sql: str) -> None:
+        print(sql)
+
+
+async def transactions(blocking: Connection, awaited: Awaited) -> None:
+    ref: JobRef[int] = capture.enqueue_in(blocking, "p-1")
+    capture.enqueue_in(blocking, 1)  # refused
+    capture.enqueue_in(blocking)  # refused
+    await capture.enqueue_in(blocking, "p-1")  # refused
+    capture.enqueue_in("tx", "p-1")  # refused
+    capture.enqueue_in(blocking.cursor(), "p-1")  # refused
+    ref = await capture.enqueue_in(awaited, "p-1")
+    await capture.enqueue_in(awaited, 1)  # refused
+    capture.enqueue_in(awaited, "p-1")  # refused
+    ref = capture.enqueue_in(awaited, "p-1")  # refused
+    await mill.enqueue_many_in(awaited, [capture.bind("p-1"), capture.bind("p-2")])
+    mill.enqueue_many_in(awaited, [capture.bind("p-1")])  # refused
+    mill.enqueue_many_in(blocking, [capture.bind("p-1")])
+    mill.enqueue_many_in(blocking, [capture])  # refused
+    print(ref)
+
+
 async def options() -> None:
     await capture.with_options(delay=timedelta(hours=1)).enqueue("p-1")
     await capture.with_options(delay="1h", tags=["vip", ("order", "42")]).enqueue("p-1")
@@ -84,7 +130,7 @@ mill.job("named", retry=Retry.exponential(first=5))  # refused
 mill.job("named", retry=Retry.immediate(retries=3))  # refused
 mill.job("named", retry=Retry.never(max_attempts=3))  # refused
 mill.job("named", extra="maybe")  # refused
-mill.job("named", executor="process")  # refused
+mill.job("named", executor="fork")  # refused
 wrong: JobHandle[[int], int] = capture  # refused
 '''
 
