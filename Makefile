@@ -4,6 +4,7 @@
 #
 #   make test PYTHON=python3.12            another Python
 #   make test ARGS="tests/core -k fence"   only some tests, any pytest options
+#   make demo STORE=postgres               on PostgreSQL, or on a server: STORE=postgresql://...
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
@@ -15,12 +16,13 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 WORKERS ?= 2
 ARGS ?=
+STORE ?=
 
 help: ## Show these lines.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(STAMP) ## Run the demonstration: real jobs, a killed worker, nothing lost.
-	@$(BIN)/tidemill demo $(ARGS)
+	@$(BIN)/tidemill demo $(if $(STORE),--store '$(STORE)') $(ARGS)
 
 test: $(STAMP) ## Run the tests, in parallel.
 	$(BIN)/pytest -n $(WORKERS) $(if $(CI),-ra --durations=10) $(ARGS)

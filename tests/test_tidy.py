@@ -37,6 +37,7 @@ OWN_ROOMS = {
     "api": "the user's side: what the public modules do together",
     "docs": "the examples of the documentation, run",
     "front_door": "the package itself",
+    "installation": "the wheel, and an environment that has nothing else",
     "mutants": "guards with one condition removed, which the suites must notice",
     "plans": "shrunk failures of the simulator, replayed for ever",
     "promises": "end to end, by promise",

@@ -1,13 +1,14 @@
 """`tidemill jobs list` and `show`: what people read, and what programs read."""
 
 import io
+import sqlite3
 from datetime import timedelta
 from uuid import UUID
 
 import pytest
 from rich.console import Console
 
-from tidemill.cli import job_text
+from tidemill.cli import exits, job_text
 from tidemill.shell.identity import new_id
 from tidemill.store.enqueue import Enqueue
 from tidemill.store.monitor import GetJob, ListJobs
@@ -22,7 +23,7 @@ RECORD_KEYS = {
     "id", "wire_name", "queue", "priority", "state", "held", "cause", "attempt", "failures",
     "failures_base", "lapses", "lapses_base", "worker", "created_at", "due_at", "started_at",
     "finished_at", "not_after", "timeout_seconds", "retry", "cancel_requested",
-    "idempotency_key", "tenant", "rerun_of", "trace_context",
+    "idempotency_key", "tenant", "rerun_of", "trace_context", "unreadable",
 }  # fmt: skip
 DETAIL_KEYS = RECORD_KEYS | {"payload", "output", "tags", "attempts", "stale_reports"}
 
@@ -134,6 +135,23 @@ def test_a_list_says_on_stderr_that_there_is_more_or_nothing(shop):
     cursor = shop.json("jobs", "list", "--limit", "1")["next_cursor"]
     assert result.stderr == f"There are more: --cursor {cursor}\n"
     assert cursor not in result.stdout
+
+
+def test_a_job_whose_row_cannot_be_read_is_shown_with_what_is_wrong_and_what_to_do(shop):
+    job_id, worker = shop.enqueue(), shop.worker()
+    with sqlite3.connect(shop.path) as connection:
+        connection.execute("UPDATE tidemill_jobs SET retry = '{bad'")
+    connection.close()
+    assert "ready, unreadable" in shop.run("jobs", "list").stdout
+    assert shop.claim(worker) == 0
+    text = shop.run("jobs", "show", str(job_id)).stdout
+    assert "state       quarantined (unreadable)" in text
+    assert "unreadable  retry: " in text
+    assert "retry = '{bad'" in text
+    assert shop.json("jobs", "show", str(job_id))["unreadable"] == ["retry"]
+    refused = shop.run("jobs", "requeue", str(job_id), "--actor", "ada")
+    assert refused.exit_code == exits.UNCHANGED
+    assert f"its row cannot be read; `tidemill jobs show {job_id}`" in refused.stdout
 
 
 def test_instants_are_iso_8601_in_utc(shop):

@@ -133,5 +133,10 @@ def _sentence(verb: str, result: ActionResult, asked: str | None) -> str:
             return f"unchanged: it is {state}; {_TAKEN_BY[verb]}"
         case Effect.KEY_HELD:
             return f"unchanged: its idempotency key is held by {result.other}"
+        case Effect.UNREADABLE:
+            return (
+                f"unchanged: its row cannot be read; `tidemill jobs show {result.job_id}` says what "
+                "is wrong with it"
+            )
         case Effect.NOT_FOUND:
             return "not found"

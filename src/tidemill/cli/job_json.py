@@ -39,6 +39,7 @@ def record(job: JobRecord) -> dict[str, Any]:
         "tenant": job.tenant,
         "rerun_of": job.rerun_of,
         "trace_context": job.trace_context,
+        "unreadable": list(job.unreadable),
     }
 
 
@@ -71,6 +72,7 @@ def _attempt(one: AttemptRecord) -> dict[str, Any]:
         "error": _error(one.error),
         "started_at": one.started_at,
         "ended_at": one.ended_at,
+        "unreadable": list(one.unreadable),
     }
 
 

@@ -48,7 +48,7 @@ def _wide(jobs: Iterable[JobRecord]) -> Table:
     table.add_column("DUE", no_wrap=True)
     table.add_column("FINISHED", no_wrap=True)
     for job in jobs:
-        cells = [Text(str(job.id)), state_text(job.state), Text(str(job.attempt))]
+        cells = [Text(str(job.id)), _listed_state(job), Text(str(job.attempt))]
         cells += [Text(printable(job.queue)), Text(printable(job.wire_name))]
         table.add_row(*cells, Text(instant(job.due_at)), Text(instant(job.finished_at)))
     return table
@@ -66,7 +66,7 @@ def _narrow(jobs: Iterable[JobRecord]) -> Table:
     for job in jobs:
         when = Text(short_instant(_when(job)))
         name = Text(printable(job.wire_name))
-        table.add_row(Text(str(job.id)), state_text(job.state), when, name)
+        table.add_row(Text(str(job.id)), _listed_state(job), when, name)
     return table
 
 
@@ -77,6 +77,12 @@ def _when(job: JobRecord) -> datetime:
     if job.state is JobState.RUNNING:
         return job.started_at or job.due_at
     return job.due_at
+
+
+def _listed_state(job: JobRecord) -> Text:
+    """The state, with a mark where the rest of the line may be made up."""
+    state = state_text(job.state)
+    return state.append(", unreadable", style="red") if job.unreadable else state
 
 
 def state_text(state: JobState) -> Text:
@@ -109,6 +115,8 @@ def show_job(out: Console, job: JobDetails, *, traceback: bool) -> None:
 def _facts(job: JobDetails) -> Iterator[tuple[str, str]]:
     it = job.record
     yield "state", it.state.value + (f" ({it.cause})" if it.cause else "")
+    if it.unreadable:
+        yield "unreadable", f"{', '.join(it.unreadable)}: what stands here for them is made up"
     if it.held is not None:
         yield "held", it.held.value
     if it.cancel_requested is not None:
@@ -175,6 +183,8 @@ def _attempt(one: AttemptRecord, *, traceback: bool) -> Iterator[str]:
     when = f"{instant(one.started_at)} to {instant(one.ended_at)}"
     yield f"attempt {one.attempt} {one.verdict.value}, {when}"
     yield f"   worker {one.worker}"
+    if one.unreadable:
+        yield f"   unreadable: {', '.join(one.unreadable)}"
     if one.error is None:
         return
     for line in printable(f"{one.error.kind}: {one.error.message}").splitlines():

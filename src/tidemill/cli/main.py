@@ -8,6 +8,7 @@ import click
 
 from tidemill.cli import exits
 from tidemill.cli.demo.command import demo
+from tidemill.cli.doctor import doctor
 from tidemill.cli.jobs import jobs
 from tidemill.cli.migrate import migrate
 from tidemill.cli.queues import queues
@@ -62,7 +63,7 @@ def cli(*, debug: bool) -> None:
     """
 
 
-for _command in (worker, migrate, jobs, queues, demo):
+for _command in (worker, migrate, jobs, queues, doctor, demo):
     cli.add_command(_command)
 
 

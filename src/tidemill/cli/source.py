@@ -142,6 +142,7 @@ def _as_it_is(app: Tidemill, options: str | None) -> Generator[None]:
     """Give the app a store that never makes or changes a schema, where its URL allows it."""
     from tidemill.adapters.sqlite import SqliteStore
     from tidemill.adapters.sqlite_files import SCHEME, settings_of
+    from tidemill.adapters.sqlite_health import has_tables
 
     url = app.url
     if url is None or not url.startswith(SCHEME):
@@ -149,7 +150,11 @@ def _as_it_is(app: Tidemill, options: str | None) -> Generator[None]:
         return
     refuse_missing(url, options)
     settings = settings_of(url)
-    _refuse_foreign(settings.path.absolute(), options or f"--store {url}")
+    if has_tables(settings.path) is False:
+        raise SchemaError(
+            f"{settings.path.absolute()}: this database has no Tidemill tables. Check the path, or "
+            f"run `tidemill migrate {options or f'--store {url}'}` to make them."
+        )
     store = SqliteStore(
         settings.path,
         bounds=app.bounds,
@@ -163,22 +168,6 @@ def _as_it_is(app: Tidemill, options: str | None) -> Generator[None]:
             yield
         finally:
             app.configure(url)
-
-
-def _refuse_foreign(path: Path, options: str) -> None:
-    """Refuse a database without our tables. It is opened for reading only, so it stays as it is."""
-    import sqlite3
-
-    try:
-        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as db:
-            ours = db.execute("SELECT 1 FROM sqlite_master WHERE name = 'tidemill_meta'").fetchone()
-    except sqlite3.Error:
-        return  # whatever is wrong with the file, the store says it better
-    if ours is None:
-        raise SchemaError(
-            f"{path}: this database has no Tidemill tables. Check the path, or run "
-            f"`tidemill migrate {options}` to make them."
-        )
 
 
 def _refuse_path(name: str, rest: str) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import click
 
@@ -47,6 +48,14 @@ def _duration(name: str, default: str, says: str) -> Callable[[F], F]:
     metavar="N",
     help="The most attempts that run at once.",
 )
+@click.option(
+    "--processes",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Run N such workers, each in a process of its own, and start those that fall again.",
+)
 @_duration(
     "--lease", "60s", "How long the jobs of a worker that vanished stay with it; at least 1s."
 )
@@ -57,6 +66,12 @@ def _duration(name: str, default: str, says: str) -> Callable[[F], F]:
 @_duration("--grace", "30s", "How long a shutdown lets handlers finish before it cancels them.")
 @_duration(
     "--patience", "5s", "How long a cancelled handler may take before its job is given back."
+)
+@_duration(
+    "--kill-after",
+    "5s",
+    "How long a handler in a process may take to end after it was asked to stop, before the "
+    "process is killed.",
 )
 @_duration(
     "--delivery-timeout", "10s", "How long a call to the store may take before it is given up."
@@ -98,6 +113,7 @@ def worker(
     app_name: str,
     store_url: str | None,
     modules: tuple[str, ...],
+    processes: int,
     as_json: bool,
     log_level: str,
     **settings: Any,
@@ -109,14 +125,19 @@ def worker(
     is not made if it is missing, since nobody would enqueue into a mistyped file.
     "tidemill migrate" makes it.
 
-    SIGTERM or SIGINT (Ctrl-C): no more jobs are claimed, running handlers may finish within the
-    grace period, and are then cancelled and their jobs given back at no cost. A second signal ends
-    the wait at once. The log goes to stderr.
+    SIGTERM, SIGINT (Ctrl-C) or SIGHUP: no more jobs are claimed, running handlers may finish
+    within the grace period, and are then cancelled and their jobs given back at no cost. A second
+    signal ends the wait at once. The log goes to stderr.
     """
     from tidemill.cli.log_lines import write_log
-    from tidemill.shell.process import run_process
+    from tidemill.shell.supervised import supervised
 
     write_log(log_level, as_json=as_json)
+    hearing = supervised()
+    if processes > 1 and hearing is None:
+        _supervise(processes)
+    from tidemill.shell.process import run_process
+
     app = load_app(app_name)
     for module in modules:
         load_module(module)
@@ -124,6 +145,15 @@ def worker(
         app.configure(store_url)
         refuse_missing(store_url)
     try:
-        run_process(kept(app).worker(**settings))
+        run_process(kept(app).worker(**settings), hearing)
     finally:
         app.close()
+
+
+def _supervise(processes: int) -> NoReturn:
+    """Run this very command in several processes, each of which finds that it is supervised."""
+    from tidemill.shell.interpreter import interpreter
+    from tidemill.shell.supervisor import Supervisor
+
+    command = [*interpreter(), "-m", "tidemill", *sys.argv[1:]]
+    sys.exit(Supervisor(command, processes).run())

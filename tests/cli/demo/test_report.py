@@ -7,27 +7,23 @@ from uuid import UUID
 import pytest
 from rich.console import Console
 
-from tidemill.cli.demo.books import Audit, Totals
+from tidemill.cli.demo.books import Audit, End, Totals
 from tidemill.cli.demo.faults import Hit
 from tidemill.cli.demo.report import faults_of, show_table, shown
 from tidemill.cli.demo.run import Ran
 from tidemill.values.ids import WorkerId
-from tidemill.values.jobs import AttemptRecord
-from tidemill.values.outcomes import Verdict
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
 WORKER = WorkerId(UUID(int=9))
-LAPSE = AttemptRecord(
-    job_id=UUID(int=1), attempt=1, worker=WORKER, verdict=Verdict.LAPSED, error=None,
-    started_at=AT, ended_at=AT,
-)  # fmt: skip
+LAPSE = End(attempt=1, worker=WORKER, verdict="lapsed", stale=False, ended_at=AT)
 
 
 def run(**changes):
     return Ran(**{
         "audit": Audit(Totals(jobs=6_000, succeeded=6_000, size=12_000_000), lapsed=[LAPSE]),
         "seconds": 4.0, "enqueue_seconds": 0.5, "exit_codes": [0, 0],
-        "hits": [Hit(1, WORKER, AT, attempts=1)], "recovery_seconds": 2.5, **changes,
+        "hits": [Hit(1, WORKER, AT, attempts=1)], "recovery_seconds": 2.5,
+        "longest_recovery": 9.0, **changes,
     })  # fmt: skip
 
 

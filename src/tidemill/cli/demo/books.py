@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
 from uuid import UUID
 
 import msgspec
@@ -17,9 +19,35 @@ import msgspec
 from tidemill.cli.demo.app import Checked
 from tidemill.cli.demo.journal import Body
 from tidemill.cli.demo.records import RecordedFile
-from tidemill.values.jobs import AttemptRecord, JobDetails
-from tidemill.values.outcomes import Verdict
-from tidemill.values.states import JobState
+
+SUCCEEDED: Final = "succeeded"
+LAPSED: Final = "lapsed"
+RELEASED: Final = "released"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class End:
+    """An attempt that did not succeed, or a report that was rejected as stale, as it is stored."""
+
+    attempt: int
+    worker: UUID
+    verdict: str
+    stale: bool
+    ended_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A job as it is stored."""
+
+    id: UUID
+    state: str
+    cause: str | None
+    attempt: int
+    lapses: int
+    payload: bytes
+    output: bytes | None
+    ends: tuple[End, ...] = ()
 
 
 @dataclass(slots=True)
@@ -46,24 +74,24 @@ class Audit:
     totals: Totals = field(default_factory=Totals)
     faults: list[str] = field(default_factory=list[str])
     mismatched: list[str] = field(default_factory=list[str])
-    lapsed: list[AttemptRecord] = field(default_factory=list[AttemptRecord])
+    lapsed: list[End] = field(default_factory=list[End])
 
 
 def audit(
-    wanted: Mapping[UUID, RecordedFile], jobs: Iterable[JobDetails], bodies: Iterable[Body]
+    wanted: Mapping[UUID, RecordedFile], jobs: Iterable[Entry], bodies: Iterable[Body]
 ) -> Audit:
     """Hold the three against each other; `wanted` has a file per job that was enqueued."""
     found = Audit()
     begun = _by_job(bodies)
     seen: Counter[UUID] = Counter()
     for job in jobs:
-        seen[job.record.id] += 1
-        file = wanted.get(job.record.id)
+        seen[job.id] += 1
+        file = wanted.get(job.id)
         if file is None:
-            found.faults.append(f"Job {job.record.id} is in the tables, and nobody enqueued it.")
+            found.faults.append(f"Job {job.id} is in the tables, and nobody enqueued it.")
             continue
-        _enter(found, job, begun.get(job.record.id, []))
-        found.faults += _job_faults(job, file, begun.get(job.record.id, []))
+        _enter(found, job, begun.get(job.id, []))
+        found.faults += _job_faults(job, file, begun.get(job.id, []))
         _compare(found, job, file)
     found.faults += _missing(wanted, seen, begun)
     found.faults += _sums(found.totals, len(wanted))
@@ -77,59 +105,56 @@ def _by_job(bodies: Iterable[Body]) -> dict[UUID, list[int]]:
     return begun
 
 
-def _enter(found: Audit, job: JobDetails, begun: list[int]) -> None:
+def _enter(found: Audit, job: Entry, begun: list[int]) -> None:
     totals = found.totals
-    ends = Counter(each.verdict for each in job.attempts if not each.stale)
+    ends = Counter(each.verdict for each in job.ends if not each.stale)
     totals.jobs += 1
-    totals.succeeded += job.record.state is JobState.SUCCEEDED
-    totals.attempts += job.record.attempt
-    totals.lapses += ends[Verdict.LAPSED]
-    totals.released += ends[Verdict.RELEASED]
-    totals.failed += ends.total() - ends[Verdict.LAPSED] - ends[Verdict.RELEASED]
+    totals.succeeded += job.state == SUCCEEDED
+    totals.attempts += job.attempt
+    totals.lapses += ends[LAPSED]
+    totals.released += ends[RELEASED]
+    totals.failed += ends.total() - ends[LAPSED] - ends[RELEASED]
     totals.bodies += len(begun)
     totals.ran_twice += len(begun) > 1
-    totals.stale += sum(each.stale for each in job.attempts)
-    found.lapsed += [
-        each for each in job.attempts if not each.stale and each.verdict is Verdict.LAPSED
-    ]
+    totals.stale += sum(each.stale for each in job.ends)
+    found.lapsed += [each for each in job.ends if not each.stale and each.verdict == LAPSED]
 
 
-def _job_faults(job: JobDetails, file: RecordedFile, begun: list[int]) -> Iterator[str]:
-    it = job.record
-    name = f"Job {it.id}"
-    if it.state is not JobState.SUCCEEDED:
-        yield f"{name} is {it.state.value} ({it.cause}), and should have succeeded."
+def _job_faults(job: Entry, file: RecordedFile, begun: list[int]) -> Iterator[str]:
+    name = f"Job {job.id}"
+    if job.state != SUCCEEDED:
+        yield f"{name} is {job.state} ({job.cause}), and should have succeeded."
         return
     payload = msgspec.json.decode(job.payload, type=dict[str, str | int])
     if payload != file._asdict():
         yield f"{name} carries {payload}, and was enqueued for {file}."
-    ends = sorted(each.attempt for each in job.attempts if not each.stale)
-    if ends != list(range(1, it.attempt)):
+    ends = sorted(each.attempt for each in job.ends if not each.stale)
+    if ends != list(range(1, job.attempt)):
         yield (
-            f"{name} succeeded at attempt {it.attempt}, so attempts 1 to {it.attempt - 1} must "
+            f"{name} succeeded at attempt {job.attempt}, so attempts 1 to {job.attempt - 1} must "
             f"each have one other end; the tables have ends for {ends}."
         )
-    if it.lapses != sum(each.verdict is Verdict.LAPSED for each in job.attempts if not each.stale):
-        yield f"{name} counts {it.lapses} lapses, and its attempts tell another number."
+    if job.lapses != sum(each.verdict == LAPSED for each in job.ends if not each.stale):
+        yield f"{name} counts {job.lapses} lapses, and its attempts tell another number."
     if len(set(begun)) < len(begun):
         yield f"{name} has an attempt whose body began twice: {sorted(begun)}."
-    if it.attempt not in begun:
-        yield f"{name} succeeded at attempt {it.attempt}, whose body never began: {sorted(begun)}."
-    if any(attempt > it.attempt for attempt in begun):
-        yield f"{name} has bodies beyond its attempt {it.attempt}: {sorted(begun)}."
+    if job.attempt not in begun:
+        yield f"{name} succeeded at attempt {job.attempt}, whose body never began: {sorted(begun)}."
+    if any(attempt > job.attempt for attempt in begun):
+        yield f"{name} has bodies beyond its attempt {job.attempt}: {sorted(begun)}."
 
 
-def _compare(found: Audit, job: JobDetails, file: RecordedFile) -> None:
-    if job.record.state is not JobState.SUCCEEDED:
+def _compare(found: Audit, job: Entry, file: RecordedFile) -> None:
+    if job.state != SUCCEEDED:
         return
     if job.output is None:
-        found.faults.append(f"Job {job.record.id} succeeded and has no output.")
+        found.faults.append(f"Job {job.id} succeeded and has no output.")
         return
     checked = msgspec.json.decode(job.output, type=Checked)
     found.totals.size += checked.size
     is_right = checked.digest == file.digest and checked.size == file.size
     if is_right is not checked.matches:
-        found.faults.append(f"Job {job.record.id} judged {file.path} wrongly: {checked}.")
+        found.faults.append(f"Job {job.id} judged {file.path} wrongly: {checked}.")
     if not is_right:
         found.totals.mismatches += 1
         found.mismatched.append(file.path)

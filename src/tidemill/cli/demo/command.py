@@ -15,6 +15,7 @@ import click
 from tidemill.cli import exits
 
 if TYPE_CHECKING:
+    from tidemill.cli.demo.places import Place
     from tidemill.cli.demo.records import RecordedFile
     from tidemill.cli.demo.run import Ran
 
@@ -39,18 +40,25 @@ _FEWEST_WORKERS = 2
     help="Worker processes to start with.",
 )
 @click.option("--no-faults", is_flag=True, help="Kill and pause nobody.")
+@click.option(
+    "--store",
+    default="sqlite",
+    show_default=True,
+    metavar="STORE",
+    help="sqlite; postgres, a server started for the run; or postgresql://user@host/database.",
+)
 @click.option("--keep", is_flag=True, help="Keep the database, the journal and the workers' logs.")
-def demo(*, files: int | None, workers: int, no_faults: bool, keep: bool) -> None:
+def demo(*, files: int | None, workers: int, no_faults: bool, store: str, keep: bool) -> None:
     """Kill workers under load, and prove that no job is lost.
 
     It needs an environment with at least 5,000 packaged files, or --files N.
 
     One job for each file that the packages installed beside Tidemill list with a hash: it verifies
-    the file's SHA-256. Worker processes share one SQLite file, in a temporary directory, with a
-    lease of 3 s. At 40 % of the work one worker is killed, at 60 % another is paused until its
-    lease is over, and resumed. Then the packages' lists, a journal kept by the handlers and the
-    tables are held against each other. Exits with 1 if they differ, if a file is
-    not what its package says, or if there are fewer than 5,000 files.
+    the file's SHA-256. Worker processes share one store with a lease of 3 s: an SQLite file in a
+    temporary directory, or a schema of its own in PostgreSQL. At 40 % of the work one worker is
+    killed, at 60 % another is paused until its lease is over, and resumed. Then the packages'
+    lists, a journal kept by the handlers and the tables are held against each other. Exits with 1
+    if they differ, if a file is not what its package says, or if there are fewer than 5,000 files.
     """
     if not no_faults and workers < _FEWEST_WORKERS:
         raise click.UsageError(
@@ -61,17 +69,44 @@ def demo(*, files: int | None, workers: int, no_faults: bool, keep: bool) -> Non
     directory = Path(tempfile.mkdtemp(prefix="tidemill-demo-"))
     done = False
     try:
-        with _ended_in_order():
+        with _ended_in_order(), _placed(store, directory, keep=keep) as place:
             ran = _run(
-                chosen, directory, workers=workers, faults=not no_faults, slowed=files is not None
+                chosen,
+                directory,
+                place,
+                workers=workers,
+                faults=not no_faults,
+                slowed=files is not None,
             )
-        _conclude(ran)
+            _conclude(ran)
         done = True
     finally:
-        if done and not keep:
+        if (done and not keep) or not any(directory.iterdir()):
             shutil.rmtree(directory)
         else:
             click.echo(f"The database, the journal and the logs are kept in {directory}")
+
+
+@contextmanager
+def _placed(store: str, directory: Path, *, keep: bool) -> Generator[Place]:
+    """The place of the run; what it makes beside the directory goes with a run that ends well."""
+    from tidemill.cli.demo.places import placed
+
+    with placed(store, directory) as place:
+        try:
+            yield place
+        except BaseException:
+            _say_what_is_left(place)
+            raise
+        if keep:
+            _say_what_is_left(place)
+        else:
+            place.remove()
+
+
+def _say_what_is_left(place: Place) -> None:
+    if place.left:
+        click.echo(place.left)
 
 
 @contextmanager
@@ -109,7 +144,13 @@ def _chosen(wanted: int | None) -> list[RecordedFile]:
 
 
 def _run(
-    files: list[RecordedFile], directory: Path, *, workers: int, faults: bool, slowed: bool
+    files: list[RecordedFile],
+    directory: Path,
+    place: Place,
+    *,
+    workers: int,
+    faults: bool,
+    slowed: bool,
 ) -> Ran:
     from tidemill.cli.demo.run import Plan, run
     from tidemill.cli.demo.screen import screen
@@ -117,7 +158,12 @@ def _run(
     size = sum(file.size for file in files) / 1_000_000
     click.echo(f"{len(files):,} files of {size:,.0f} MB are to be verified against their RECORDs.")
     plan = Plan(
-        files=files, directory=directory, workers=workers, faults=faults, slowed=slowed and faults
+        files=files,
+        directory=directory,
+        place=place,
+        workers=workers,
+        faults=faults,
+        slowed=slowed and faults,
     )
     with screen(len(files)) as shown:
         return run(plan, shown)

@@ -2,8 +2,8 @@
 
 Each is made at its share of the work, and only when it hurts: a worker is stopped, looked at, and
 let go again unless attempts are running under it at that very moment. The one that will sleep must
-not sit on SQLite's write lock either: it would take everyone with it, and the store would rightly
-not call that a lapse.
+not sit on a lock either: SQLite's would take everyone with it, and the store would rightly not call
+that a lapse; on PostgreSQL the rows it holds could not be given back.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Faults:
 
     def _pause(self, worker: WorkerProcess) -> None:
         hit = self._catch(worker)
-        if hit is None or not self._tables.writable():
+        if hit is None or not self._tables.calm():
             worker.resume()
             return
         self.paused = hit

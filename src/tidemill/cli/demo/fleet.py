@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tidemill.cli.demo.app import JOURNAL_VARIABLE, PACE_VARIABLE, QUEUE
+from tidemill.config import STORE_VARIABLE
 from tidemill.errors import TidemillError
 
 APP = "tidemill.cli.demo.app:mill"
@@ -57,7 +58,10 @@ class WorkerProcess:
 
 @dataclass(slots=True, kw_only=True)
 class Fleet:
-    """Every worker process of the demonstration, on one SQLite file in `directory`."""
+    """Every worker process of the demonstration, on one store; their logs are in `directory`.
+
+    The store's URL may hold a password, so it is not given as an argument, which everybody sees.
+    """
 
     directory: Path
     url: str
@@ -80,17 +84,22 @@ class Fleet:
                 stdin=subprocess.DEVNULL,
                 stdout=stderr,
                 stderr=stderr,
-                env=os.environ
-                | {JOURNAL_VARIABLE: str(self.journal), PACE_VARIABLE: str(self.pace)},
+                env=os.environ | self._environment(),
                 start_new_session=True,  # Ctrl-C is for the demonstration, which ends them in order
             )
         worker = WorkerProcess(number, process, log)
         self.workers.append(worker)
         return worker
 
+    def _environment(self) -> dict[str, str]:
+        return {
+            STORE_VARIABLE: self.url,
+            JOURNAL_VARIABLE: str(self.journal),
+            PACE_VARIABLE: str(self.pace),
+        }
+
     def _command(self) -> list[str]:
         options = {
-            "--store": self.url,
             "--queues": QUEUE,
             "--concurrency": str(self.concurrency),
             "--lease": f"{self.lease:g}s",

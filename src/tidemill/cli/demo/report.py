@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tidemill.cli.demo.books import Totals
-from tidemill.cli.demo.run import LEASE_SECONDS, Ran
+from tidemill.cli.demo.places import LEASE_SECONDS
+from tidemill.cli.demo.run import Ran
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-LONGEST_RECOVERY_SECONDS = 3 * LEASE_SECONDS
 _SHOWN = 10
 _MEGA = 1_000_000
 
@@ -52,10 +52,10 @@ def _recovery_faults(ran: Ran) -> Iterator[str]:
                 f"Worker {hit.number} was hit with {hit.attempts} attempts running, and "
                 f"{len(lapses)} of its attempts are recorded as lapsed."
             )
-    if ran.recovery_seconds is not None and ran.recovery_seconds > LONGEST_RECOVERY_SECONDS:
+    if ran.recovery_seconds is not None and ran.recovery_seconds > ran.longest_recovery:
         yield (
             f"The jobs of the killed worker were given back after {ran.recovery_seconds:.1f} s; "
-            f"with a lease of {LEASE_SECONDS:g} s, {LONGEST_RECOVERY_SECONDS:g} s are too long."
+            f"with a lease of {LEASE_SECONDS:g} s, {ran.longest_recovery:g} s are enough."
         )
 
 

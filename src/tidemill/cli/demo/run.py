@@ -13,13 +13,13 @@ from tidemill.cli.demo.books import Audit, audit
 from tidemill.cli.demo.faults import Faults, Hit
 from tidemill.cli.demo.fleet import Fleet
 from tidemill.cli.demo.journal import read_journal
+from tidemill.cli.demo.places import LEASE_SECONDS, Place
 from tidemill.cli.demo.records import RecordedFile
 from tidemill.cli.demo.screen import Screen
 from tidemill.cli.demo.tables import Tables
 from tidemill.errors import TidemillError
 from tidemill.values.states import JobState
 
-LEASE_SECONDS = 3.0
 CONCURRENCY = 16
 DEADLINE_SECONDS = 100.0
 _LOOK_SECONDS = 0.05
@@ -36,13 +36,10 @@ class Plan:
 
     files: list[RecordedFile]
     directory: Path
+    place: Place
     workers: int
     faults: bool
     slowed: bool
-
-    @property
-    def database(self) -> Path:
-        return self.directory / "demo.db"
 
     @property
     def pace(self) -> float:
@@ -63,6 +60,8 @@ class Ran:
     hits: list[Hit]
     recovery_seconds: float | None
     """From the kill until the last job of the killed worker was given back."""
+    longest_recovery: float
+    """The longest that this may have taken on that store."""
 
 
 def run(plan: Plan, screen: Screen) -> Ran:
@@ -72,18 +71,17 @@ def run(plan: Plan, screen: Screen) -> Ran:
         DemoFailed: it took too long, or was over before its faults could be made.
         WorkerEnded: a worker process ended unasked.
     """
-    url = f"sqlite:///{plan.database}"
-    mill.configure(url)
+    mill.configure(plan.place.url)
     fleet = Fleet(
         directory=plan.directory,
-        url=url,
+        url=plan.place.url,
         lease=LEASE_SECONDS,
         concurrency=CONCURRENCY,
         pace=plan.pace,
     )
     try:
         mill.store.migrate()
-        return _run(plan, screen, fleet, Tables(mill.store, plan.database))
+        return _run(plan, screen, fleet, Tables(mill.store, plan.place.ledger))
     finally:
         fleet.abandon()
         mill.close()
@@ -101,7 +99,7 @@ def _run(plan: Plan, screen: Screen, fleet: Fleet, tables: Tables) -> Ran:
     screen.say("Every job has ended. The workers are told to stop (SIGTERM).")
     exit_codes = fleet.stop()
     screen.say("The RECORDs, the journal and the tables are held against each other.")
-    found = audit(wanted, tables.jobs(), read_journal(fleet.journal))
+    found = audit(wanted, plan.place.ledger.entries(), read_journal(fleet.journal))
     return Ran(
         audit=found,
         seconds=seconds,
@@ -109,6 +107,7 @@ def _run(plan: Plan, screen: Screen, fleet: Fleet, tables: Tables) -> Ran:
         exit_codes=exit_codes,
         hits=[] if faults is None else faults.hits,
         recovery_seconds=_recovery(found, faults),
+        longest_recovery=plan.place.longest_recovery,
     )
 
 
@@ -120,7 +119,7 @@ def _start_workers(plan: Plan, screen: Screen, fleet: Fleet, tables: Tables) -> 
         fleet.check()
         _in_time(deadline, "the workers had not registered")
         sleep(_LOOK_SECONDS)
-    screen.say(f"{plan.workers} worker processes started on {plan.database}.")
+    screen.say(f"{plan.workers} worker processes started on {plan.place.shown}.")
 
 
 def _enqueue(files: list[RecordedFile]) -> Mapping[UUID, RecordedFile]:

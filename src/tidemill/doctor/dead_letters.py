@@ -1,0 +1,44 @@
+"""Jobs that ended dead or quarantined."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from tidemill.doctor.words import counted, lasting, listed
+from tidemill.values.doctor import DeadLetter, DeadLetters, Finding, Result
+
+LATELY: Final = timedelta(days=1)
+"""Dead letters that are older are history."""
+
+
+def judge_dead_letters(letters: DeadLetters) -> list[Finding]:
+    """Findings about jobs that ended dead or quarantined."""
+    if not letters.groups:
+        return [
+            Finding(
+                "dead letters",
+                Result.OK,
+                f"None of the newest {letters.newest:,} jobs is dead or quarantined.",
+            )
+        ]
+    ends = [group.newest_at for group in letters.groups if group.newest_at is not None]
+    lately = any(letters.now - end <= LATELY for end in ends)
+    groups = listed([_group(group, letters.now) for group in letters.groups])
+    kinds = ((letters.dead, "dead job"), (letters.quarantined, "quarantined job"))
+    counts = [counted(count, kind) for count, kind in kinds if count]
+    return [
+        Finding(
+            "dead letters",
+            Result.WARNING if lately else Result.OK,
+            f"{listed(counts)} among the newest {letters.newest:,}: {groups}.",
+            "See them with `tidemill jobs list --state dead,quarantined`, and why with `tidemill "
+            "jobs show ID`; when it is mended, `tidemill jobs requeue ID`.",
+        )
+    ]
+
+
+def _group(group: DeadLetter, now: datetime) -> str:
+    cause = "" if group.cause is None else f" ({group.cause})"
+    last = "" if group.newest_at is None else f", last {lasting(now - group.newest_at)} ago"
+    return f'{group.count:,} × "{group.wire_name}" {group.state.value}{cause}{last}'
