@@ -1,10 +1,12 @@
 """Durable background jobs in the database your application already runs."""
 
-from tidemill.app import JobGroup, Tidemill
+from tidemill.app import Tidemill
 from tidemill.bound import BoundJob
 from tidemill.client import JobRef
 from tidemill.context import JobContext
+from tidemill.declaring import JobGroup
 from tidemill.errors import JobCancelled, JobNotSucceeded, ResultTimeout, TidemillError
+from tidemill.injection import INJECTED, FromDishka
 from tidemill.jobs import JobHandle
 from tidemill.values.bounds import Bounds
 from tidemill.values.endings import CancelReason
@@ -14,11 +16,13 @@ from tidemill.values.states import JobState
 from tidemill.values.wishes import Discard, RetryAfter, Snooze
 
 __all__ = [
+    "INJECTED",
     "BoundJob",
     "Bounds",
     "CancelReason",
     "Discard",
     "Effect",
+    "FromDishka",
     "JobCancelled",
     "JobContext",
     "JobGroup",

@@ -2,38 +2,33 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+import os
+import weakref
+from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from importlib import import_module
 from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 from urllib.parse import urlsplit
 
-from tidemill.bound import BoundJob, Home, enqueue_bound, enqueue_bound_sync
+from tidemill.bound import BoundJob, Home, enqueue_bound, enqueue_bound_in, enqueue_bound_sync
+from tidemill.bridges.transactions import AsyncProxy, AsyncTx, SyncTx
 from tidemill.client import Client, JobRef
 from tidemill.config import open_store, require_scheme, store_url
 from tidemill.context import JobContext
-from tidemill.decorator import FunctionJob, handle_for
-from tidemill.errors import ConfigurationError, DeclarationError
-from tidemill.jobs import JobHandle
+from tidemill.declaring import Declares, JobGroup
+from tidemill.errors import ConfigurationError
+from tidemill.lifespan import Lifespan, WorkerOptions, client_open, with_worker
 from tidemill.operators import Jobs
 from tidemill.queues import Queues
-from tidemill.registry import (
-    ExecutorKind,
-    Extra,
-    JobDefaults,
-    JobDefinition,
-    Registry,
-    define,
-)
+from tidemill.registry import JobDefinition, Registry
+from tidemill.shell.scope import Opening, Scopes, WhyNot
 from tidemill.store.contract import Store
 from tidemill.values.bounds import DEFAULT_BOUNDS, Bounds
 from tidemill.values.durations import Duration, duration
-from tidemill.values.jobs import DEFAULT_PRIORITY, DEFAULT_QUEUE
-from tidemill.values.retry import DEFAULT_RETRY, Retry
+from tidemill.values.jobs import DEFAULT_QUEUE
 
 if TYPE_CHECKING:
     from tidemill.shell.worker import Worker
@@ -41,65 +36,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 
-class _Declares(ABC):
-    """What an app and a group have in common: the decorator."""
-
-    def job(
-        self,
-        wire_name: str,
-        *,
-        queue: str = DEFAULT_QUEUE,
-        priority: int = DEFAULT_PRIORITY,
-        retry: Retry = DEFAULT_RETRY,
-        timeout: Duration | None = None,
-        aliases: Iterable[str] = (),
-        extra: Extra = "refuse",
-        executor: ExecutorKind | None = None,
-    ) -> FunctionJob:
-        """Declare the decorated function as a job.
-
-        Args:
-            wire_name: the stored identity of the job type; renaming the function keeps it.
-            queue: the stream its jobs are put into.
-            priority: higher is claimed first, -32768 to 32767.
-            retry: what happens after an attempt that did not succeed.
-            timeout: how long one attempt may run; None for ever.
-            aliases: whole wire names of old rows that this job runs too.
-            extra: what to do with stored parameters that the function does not take: `refuse`
-                quarantines the job, `ignore` drops them.
-            executor: `async` awaits what the function returns, `thread` runs it in a thread; by
-                default `async def` and `def` decide.
-
-        Raises:
-            DeclarationError: the name is missing, taken or empty, or the function cannot be a job.
-        """
-        _require_text(wire_name)
-        defaults = JobDefaults(
-            queue=queue,
-            priority=priority,
-            retry=retry,
-            timeout=None if timeout is None else duration(timeout, f"timeout of {wire_name!r}"),
-        )
-        names = self._wire_name(wire_name), tuple(aliases)
-
-        def declare(function: Callable[..., Any]) -> Any:
-            name, others = names
-            _refuse_job(function, name)
-            definition = define(
-                function, name, aliases=others, defaults=defaults, executor=executor, extra=extra
-            )
-            return self._register(definition)
-
-        return declare
-
-    def _wire_name(self, name: str) -> str:
-        return name
-
-    @abstractmethod
-    def _register(self, definition: JobDefinition) -> JobHandle[..., Any]: ...
-
-
-class Tidemill(_Declares):
+class Tidemill(Declares):
     """An app. Constructing one opens nothing: the first operation does.
 
     Args:
@@ -123,9 +60,11 @@ class Tidemill(_Declares):
         self.bounds = bounds
         self._imports = tuple(imports)
         self._lock = Lock()
+        _apps.add(self)
         self._url: str | None = None
         self._store: Store | None = None
         self._standing_in: Store | None = None
+        self._scopes: Scopes | None = None
         if url is not None and store is not None:
             message = "An app is given either a URL or a store, not both."
             raise ConfigurationError(message)
@@ -201,6 +140,13 @@ class Tidemill(_Declares):
             store, self._store = self._store, None
         store.close()
 
+    def forget_parent(self) -> None:
+        """In a forked child: another thread of the parent may have held the lock.
+
+        What it was about to assign is whole, before or after.
+        """
+        self._lock = Lock()
+
     def include(self, group: JobGroup) -> None:
         """Take the jobs of a group, and those that it declares later.
 
@@ -234,6 +180,7 @@ class Tidemill(_Declares):
         maintenance_interval: Duration = "1s",
         grace: Duration = "30s",
         patience: Duration = "5s",
+        kill_after: Duration = "5s",
         delivery_timeout: Duration = "10s",
         stall_limit: Duration = "5m",
         keep_tracebacks: bool = True,
@@ -249,6 +196,8 @@ class Tidemill(_Declares):
             maintenance_interval: how long after one round of upkeep the next one starts.
             grace: how long a shutdown lets handlers finish before it cancels them.
             patience: how long a cancelled handler may take before its job is given back.
+            kill_after: how long a handler in a process may take to end after it was asked to stop,
+                before the process is killed.
             delivery_timeout: how long one store call may take before its answer is given up.
             stall_limit: an event loop that has not turned for so long is left to lapse; at least
                 the lease.
@@ -260,6 +209,7 @@ class Tidemill(_Declares):
             ConfigurationError: settings that cannot work, or `imports` that are not there.
         """
         # Imported here, so that a process which only enqueues does not load what runs jobs.
+        from tidemill.process_jobs import finder_of  # noqa: PLC0415 - see above
         from tidemill.shell.settings import WorkerSettings  # noqa: PLC0415 - see above
         from tidemill.shell.worker import Worker  # noqa: PLC0415 - see above
 
@@ -272,13 +222,72 @@ class Tidemill(_Declares):
             maintenance_interval=duration(maintenance_interval, "maintenance_interval"),
             grace=duration(grace, "grace"),
             patience=duration(patience, "patience"),
+            kill_after=duration(kill_after, "kill_after"),
             delivery_timeout=duration(delivery_timeout, "delivery_timeout"),
             stall_limit=duration(stall_limit, "stall_limit"),
             keep_tracebacks=keep_tracebacks,
             quarantine_unknown=quarantine_unknown,
         )
-        context = partial(JobContext, bounds=self.store.bounds)
-        return Worker(self.store, self.registry, context, settings)
+        context = partial(JobContext, store=self.store, bounds=self.store.bounds)
+        return Worker(
+            self.store,
+            self.registry,
+            context,
+            settings,
+            scopes=self._scopes,
+            finder=partial(finder_of, self),
+        )
+
+    def lifespan(self, _: object = None, /) -> AbstractAsyncContextManager[None]:
+        """The client, open: `FastAPI(lifespan=mill.lifespan)` or `async with mill.lifespan(): …`.
+
+        The store is used once at the start, so that a wrong URL or schema fails there, and closed
+        at the end. No worker runs. Frameworks pass themselves as the argument.
+
+        Raises:
+            StoreError: the store cannot be used.
+            ConfigurationError: there is none.
+        """
+        return client_open(self)
+
+    def lifespan_with_worker(self, **settings: Unpack[WorkerOptions]) -> Lifespan:
+        """As `lifespan`, with a worker in the same process and on the same event loop.
+
+        `FastAPI(lifespan=mill.lifespan_with_worker(queues=["mail"]))`. The settings are those of
+        `worker`. At the end the worker drains, for the grace period at most, and what closes after
+        it can rely on that. Each process of a server with several runs a worker of its own. One
+        that dies of a fault is logged at once, and its error is raised at the end.
+
+        Raises:
+            DeclarationError: at the start, a job that cannot run.
+        """
+        return with_worker(self, lambda: self.worker(**settings))
+
+    def use_scopes(
+        self,
+        factory: Callable[[JobContext], Opening],
+        *,
+        why_not: WhyNot | None = None,
+    ) -> None:
+        """Give every attempt of a job that takes services a scope to take them from.
+
+        `setup_dishka(container, mill)` does this for a container of dishka.
+
+        Args:
+            factory: makes the scope of an attempt from its context, called on the event loop. It
+                may be an `@asynccontextmanager` that yields an object with `async def get(type)`,
+                or, for plain handlers, a `@contextmanager` that yields one with `def get(type)`;
+                that one is used on the handler's own thread. It is left with the error of the
+                attempt. If it raises when it is left after a success, the attempt has failed.
+            why_not: called with a type when a worker starts, and with whether every attempt has to
+                have its own; answers why it cannot be had, as the end of a sentence, or None.
+        """
+        self._scopes = Scopes(factory, why_not)
+
+    @property
+    def scopes(self) -> Scopes | None:
+        """Where attempts take their services from; None if nothing was said."""
+        return self._scopes
 
     async def enqueue_many(self, jobs: Iterable[BoundJob[R]]) -> list[JobRef[R]]:
         """Store all of the jobs or none, in one transaction; references in the same order.
@@ -287,6 +296,25 @@ class Tidemill(_Declares):
             Refused: the store cannot hold one of them; nothing was written.
         """
         return await enqueue_bound(self.client, jobs)
+
+    @overload
+    def enqueue_many_in(self, tx: SyncTx, jobs: Iterable[BoundJob[R]], /) -> list[JobRef[R]]: ...
+    @overload
+    def enqueue_many_in(
+        self, tx: AsyncTx | AsyncProxy, jobs: Iterable[BoundJob[R]], /
+    ) -> Coroutine[Any, Any, list[JobRef[R]]]: ...
+    def enqueue_many_in(self, tx: Any, jobs: Iterable[BoundJob[R]], /) -> Any:
+        """Store all of the jobs in a transaction of yours; references in the same order.
+
+        Awaited in an async transaction. The rest is as `JobHandle.enqueue_in` has it; where it
+        raises, none of the jobs is in the transaction.
+
+        Raises:
+            TransactionRefused: `tx` is none that the jobs can be stored in.
+            LockNotGranted: another transaction, open for too long, enqueues one of the keys.
+            Refused: the store cannot hold one of them; nothing was written.
+        """
+        return enqueue_bound_in(self.client, tx, jobs)
 
     @property
     def jobs(self) -> Jobs:
@@ -303,9 +331,11 @@ class Tidemill(_Declares):
         """The same for threads: `mill.sync.enqueue_many(…)`."""
         return SyncTidemill(self.client)
 
-    def _register(self, definition: JobDefinition) -> JobHandle[..., Any]:
+    def _register(self, definition: JobDefinition) -> None:
         self.registry.add(definition)
-        return handle_for(definition, self)
+
+    def _home(self) -> Home:
+        return self
 
     def _where(self) -> str:
         if self._url is not None:
@@ -330,78 +360,6 @@ class SyncTidemill:
         return enqueue_bound_sync(self._client, jobs, instead="await mill.enqueue_many(...)")
 
 
-class JobGroup(_Declares):
-    """Jobs that are declared before, or apart from, the app that includes them.
-
-    Args:
-        prefix: stands before every wire name of the group. Aliases are whole names.
-    """
-
-    def __init__(self, prefix: str = "") -> None:
-        self.prefix = prefix
-        self._own = Registry()
-        self._app: Home | None = None
-        self._registry: Registry | None = None
-
-    @property
-    def client(self) -> Client:
-        """The client of the app that includes the group.
-
-        Raises:
-            ConfigurationError: no app does.
-        """
-        if self._app is None:
-            message = (
-                f"The jobs of the group {self.prefix!r} have no app yet: call mill.include(group)."
-            )
-            raise ConfigurationError(message)
-        return self._app.client
-
-    def join(self, app: Home, registry: Registry) -> None:
-        """Belong to an app; `mill.include(group)` calls this.
-
-        Raises:
-            DeclarationError: a wire name is taken, or the group belongs to another app.
-        """
-        if self._app not in (None, app):
-            message = f"The group {self.prefix!r} is already included in another app."
-            raise DeclarationError(message)
-        for definition in self._own:
-            registry.add(definition)
-        self._app, self._registry = app, registry
-
-    def _wire_name(self, name: str) -> str:
-        return self.prefix + name if name else name
-
-    def _register(self, definition: JobDefinition) -> JobHandle[..., Any]:
-        self._own.add(definition)
-        if self._registry is not None:
-            self._registry.add(definition)
-        return handle_for(definition, self)
-
-
-def _require_text(wire_name: object) -> None:
-    if isinstance(wire_name, str):
-        return
-    name = getattr(wire_name, "__name__", "the function") if callable(wire_name) else None
-    where = f" above {name}" if name else ""
-    message = (
-        f"A job needs a wire name, the text that its rows are stored under, and was given "
-        f'{wire_name!r}: write @mill.job("wire.name"){where}.'
-    )
-    raise DeclarationError(message)
-
-
-def _refuse_job(function: object, wire_name: str) -> None:
-    if isinstance(function, JobHandle):
-        message = (
-            f"{function.function.__qualname__} is a job already, {function.wire_name!r}, and "
-            f"cannot be declared as {wire_name!r} too. To let it run rows of that name, declare "
-            f"it once, with aliases=[{wire_name!r}]."
-        )
-        raise DeclarationError(message)
-
-
 def _without_secrets(url: str) -> str:
     """The URL without user, password and parameters."""
     parts = urlsplit(url)
@@ -410,3 +368,15 @@ def _without_secrets(url: str) -> str:
 
 def _utc_now() -> datetime:
     return datetime.now(UTC)
+
+
+_apps: weakref.WeakSet[Tidemill] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for app in tuple(_apps):
+        app.forget_parent()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -8,6 +8,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 from tidemill.bound import Home
 from tidemill.context import JobContext
 from tidemill.jobs import JobHandle
+from tidemill.options import JobOptions
 from tidemill.registry import JobDefinition
 
 P = ParamSpec("P")
@@ -72,7 +73,9 @@ class FunctionJob(Protocol):
     def __call__(self, function: Callable[P, R], /) -> PlainJob[P, R]: ...
 
 
-def handle_for(definition: JobDefinition, home: Home) -> JobHandle[..., Any]:
+def handle_for(
+    definition: JobDefinition, home: Home, options: JobOptions | None = None
+) -> JobHandle[..., Any]:
     """The handle of the kind that the definition's function is."""
     kinds: dict[tuple[bool, bool], type[JobHandle[..., Any]]] = {
         (True, True): AsyncContextJob,
@@ -80,4 +83,4 @@ def handle_for(definition: JobDefinition, home: Home) -> JobHandle[..., Any]:
         (False, True): PlainContextJob,
         (False, False): PlainJob,
     }
-    return kinds[definition.is_async, definition.wants_context](definition, home)
+    return kinds[definition.is_async, definition.wants_context](definition, home, options)

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
-from tidemill.client import Client, JobRef, job_id_of
-from tidemill.errors import NotFound
+from tidemill.client import Client, JobRef, job_id_of, require_type
+from tidemill.errors import InvalidValue, NotFound
 from tidemill.store.monitor import CountJobs, GetJob, ListJobs
 from tidemill.values.jobs import JobDetails
 from tidemill.values.monitor import JobFilter, JobPage, QueueCount
@@ -47,11 +47,10 @@ class JobReads:
         `limit` is clamped to the store's page size. What is not given matches every job.
 
         Raises:
-            InvalidValue: the cursor was not made by this store.
-            ValueError: a state that does not exist.
+            InvalidValue: the cursor was not made by this store, a state does not exist, or an
+                argument is of another type than is wanted.
         """
-        where = _filter(states, queue, wire_name)
-        return await self._client.perform(ListJobs(where=where, cursor=cursor, limit=limit))
+        return await self._client.perform(_page(states, queue, wire_name, cursor, limit))
 
     async def counts(self) -> tuple[QueueCount, ...]:
         """How many jobs each queue has in each state; what is not named has none."""
@@ -80,8 +79,7 @@ class SyncJobReads:
         limit: int = PAGE,
     ) -> JobPage:
         """As `JobReads.list`."""
-        where = _filter(states, queue, wire_name)
-        request = ListJobs(where=where, cursor=cursor, limit=limit)
+        request = _page(states, queue, wire_name, cursor, limit)
         return self._client.perform_sync(request, instead="await mill.jobs.list(...)")
 
     def counts(self) -> tuple[QueueCount, ...]:
@@ -89,11 +87,33 @@ class SyncJobReads:
         return self._client.perform_sync(CountJobs(), instead="await mill.jobs.counts()")
 
 
-def _filter(
-    states: Iterable[JobState | str], queue: str | None, wire_name: str | None
-) -> JobFilter:
-    wanted = frozenset(JobState(state) for state in states)
-    return JobFilter(states=wanted, queue=queue, wire_name=wire_name)
+def _page(
+    states: Iterable[JobState | str],
+    queue: str | None,
+    wire_name: str | None,
+    cursor: str | None,
+    limit: int,
+) -> ListJobs:
+    for name, text in (("queue", queue), ("wire_name", wire_name), ("cursor", cursor)):
+        if text is not None:
+            require_type(name, text, str, "text")
+    require_type("limit", limit, int, "a whole number")
+    where = JobFilter(states=_states(states), queue=queue, wire_name=wire_name)
+    return ListJobs(where=where, cursor=cursor, limit=limit)
+
+
+def _states(states: Any) -> frozenset[JobState]:
+    given: Iterable[Any] = (states,) if _is_one(states) else states
+    try:
+        return frozenset(JobState(state) for state in given)
+    except ValueError as error:
+        known = ", ".join(JobState)
+        message = f"states={states!r:.80} names a state that does not exist; known are {known}."
+        raise InvalidValue(message) from error
+
+
+def _is_one(states: object) -> bool:
+    return isinstance(states, str) or not isinstance(states, Iterable)
 
 
 def _details(job: AnyJob, found: JobDetails | None) -> JobDetails:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from tidemill.client import job_id_of
+from tidemill.client import job_id_of, require_type
 from tidemill.monitor import AnyJob, JobReads, SyncJobReads
 from tidemill.shell.identity import new_id
 from tidemill.store.operators import Cancel, Requeue, Rerun, RunNow
@@ -92,4 +92,7 @@ def _run_now(job: AnyJob, actor: str, action: UUID | None) -> RunNow:
 
 def action_id(action: UUID | None) -> ActionId:
     """The id of an action: the given one, or a fresh one."""
-    return ActionId(new_id() if action is None else action)
+    if action is None:
+        return ActionId(new_id())
+    require_type("action", action, UUID, "a UUID, the same one when you repeat the action")
+    return ActionId(action)

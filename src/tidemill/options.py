@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, cast
+from uuid import UUID
 
 from tidemill.errors import ConfigurationError
 from tidemill.values.durations import Duration, duration
@@ -41,6 +42,41 @@ class JobOptions:
     parents: tuple[JobId, ...] = ()
 
 
+_TEXTS: Final = ("queue", "idempotency_key", "tenant")
+
+
+def require_kinds(options: Mapping[str, object]) -> None:
+    """Refuse options of another type than is wanted; None says that one was not given.
+
+    Raises:
+        ConfigurationError: one is.
+    """
+    for name in _TEXTS:
+        _require(name, options[name], str, "text")
+    _require("at", options["at"], datetime, "an aware datetime")
+    _require("retry", options["retry"], Retry, "a Retry, such as Retry.fixed('30s')")
+    bounds = f"{PRIORITY_RANGE.start} to {PRIORITY_RANGE.stop - 1}"
+    wanted = f"a whole number, {bounds}; higher is claimed first"
+    _require("priority", options["priority"], int, wanted)
+
+
+def _require(name: str, value: object, kind: type, wanted: str) -> None:
+    if value is None or (isinstance(value, kind) and not isinstance(value, bool)):
+        return
+    message = f"{name}={value!r:.80} is of type {type(value).__name__}; give {wanted}."
+    raise ConfigurationError(message)
+
+
+def parents_of(after: object) -> tuple[JobId, ...]:
+    """The jobs that references stand for. Raises ConfigurationError."""
+    refs = cast("Iterable[object]", after) if isinstance(after, Iterable) else (after,)
+    ids = tuple(getattr(ref, "id", None) for ref in refs)
+    if isinstance(after, str) or not all(isinstance(each, UUID) for each in ids):
+        message = f"after={after!r:.80} cannot work; give a list of references to jobs."
+        raise ConfigurationError(message)
+    return cast("tuple[JobId, ...]", ids)
+
+
 def due_changes(delay: Duration | None, at: datetime | None) -> dict[str, Any]:
     """The options that `delay` or `at` set: each replaces the other. Raises ConfigurationError."""
     if delay is not None and at is not None:
@@ -60,7 +96,7 @@ def expiry_changes(expires: Duration | datetime | None) -> dict[str, Any]:
     return {"expires": duration(expires, "expires"), "not_after": None}
 
 
-def tags_of(tags: TagsLike) -> frozenset[Tag]:
+def tags_of(tags: TagsLike | object) -> frozenset[Tag]:
     """Labels and (key, value) pairs as tags. Raises ConfigurationError."""
     if isinstance(tags, str):
         message = f"tags={tags!r} is one text; give a list of labels and (key, value) pairs."
@@ -68,21 +104,10 @@ def tags_of(tags: TagsLike) -> frozenset[Tag]:
     if isinstance(tags, Mapping):
         pairs = cast("Mapping[object, object]", tags)
         return frozenset(_tag(pair) for pair in pairs.items())
-    return frozenset(_tag(tag) for tag in tags)
-
-
-def require_whole(priority: object) -> None:
-    """Refuse a priority that is no whole number.
-
-    Raises:
-        ConfigurationError: it is none.
-    """
-    if not isinstance(priority, int):
-        message = (
-            f"priority={priority!r} is of type {type(priority).__name__}; give a whole number, "
-            f"{PRIORITY_RANGE.start} to {PRIORITY_RANGE.stop - 1}; higher is claimed first."
-        )
+    if not isinstance(tags, Iterable):
+        message = f"tags={tags!r:.80} is no list; give labels and (key, value) pairs."
         raise ConfigurationError(message)
+    return frozenset(_tag(tag) for tag in cast("Iterable[object]", tags))
 
 
 def _tag(tag: object) -> Tag:

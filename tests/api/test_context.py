@@ -10,6 +10,7 @@ import pytest
 from tidemill import Bounds, CancelReason, JobCancelled, JobContext
 from tidemill.errors import BoundExceeded, InvalidValue
 from tidemill.shell.cancellation import Cancellation
+from tidemill.shell.completion import Completion
 from tidemill.shell.identity import new_id
 from tidemill.values.ids import Attempt, JobId, WorkerId
 from tidemill.values.jobs import Claimed
@@ -38,6 +39,10 @@ def claimed(timeout: timedelta | None = None) -> Claimed:
     )
 
 
+def completion() -> Completion:
+    return Completion(lambda: None, lambda value: None if value is None else b"written")
+
+
 @pytest.fixture
 def cancellation() -> Cancellation:
     return Cancellation()
@@ -45,12 +50,14 @@ def cancellation() -> Cancellation:
 
 @pytest.fixture
 def context(cancellation: Cancellation) -> JobContext:
-    return JobContext(claimed(), cancellation, lambda: START, bounds=Bounds(tags_per_job=2))
+    return JobContext(
+        claimed(), cancellation, lambda: START, completion(), bounds=Bounds(tags_per_job=2)
+    )
 
 
 def test_a_context_tells_of_its_attempt(cancellation: Cancellation) -> None:
     job = claimed(timedelta(seconds=30))
-    context = JobContext(job, cancellation, lambda: START)
+    context = JobContext(job, cancellation, lambda: START, completion())
     assert (context.job_id, context.attempt, context.queue) == (job.id, 3, "shop")
     assert (context.tenant, context.wire_name) == ("acme", "orders.sell")
     assert (context.enqueued_at, context.due_at) == (START, START + timedelta(minutes=1))

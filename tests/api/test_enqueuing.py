@@ -1,7 +1,7 @@
 """Enqueuing: what a handle's options ask the store for."""
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -97,6 +97,21 @@ async def test_options_add_up_and_leave_the_handle_as_it_was(mill: Tidemill) -> 
         ({"tags": {"order": 42}}, r"\('order', 42\) is no tag"),
         ({"tags": [("a", "b", "c")]}, "is no tag"),
         ({"priority": "high"}, "priority='high' is of type str; give a whole number"),
+        ({"priority": True}, "priority=True is of type bool; give a whole number"),
+        ({"priority": 1.5}, "priority=1.5 is of type float"),
+        ({"queue": 5}, "queue=5 is of type int; give text"),
+        ({"idempotency_key": 7}, "idempotency_key=7 is of type int"),
+        ({"tenant": object()}, "tenant=<object object at .* is of type object; give text"),
+        ({"at": date(2030, 1, 1)}, r"at=datetime\.date\(2030, 1, 1\) is of type date"),
+        ({"at": "2030-01-01"}, "at='2030-01-01' is of type str; give an aware datetime"),
+        ({"expires": date(2030, 1, 1)}, r"expires=datetime\.date"),
+        ({"timeout": 30}, "timeout=30"),
+        ({"retry": 3}, "retry=3 is of type int; give a Retry"),
+        ({"after": 5}, "after=5 cannot work; give a list of references"),
+        ({"after": ["id"]}, "after="),
+        ({"tags": 5}, "tags=5 is no list"),
+        ({"tags": [5]}, "5 is no tag"),
+        ({"tags": b"vip"}, "is no tag"),
     ],
 )
 def test_options_that_cannot_work_are_refused(
@@ -121,6 +136,30 @@ async def test_what_the_store_cannot_hold_is_refused(clock: VirtualClock) -> Non
     with pytest.raises(InvalidValue, match="no time zone"):
         await capture.with_options(at=datetime(2030, 1, 1)).enqueue("p")  # noqa: DTZ001 - on purpose
     assert (await mill.jobs.list()).jobs == ()
+
+
+@pytest.mark.parametrize(
+    "at",
+    [
+        datetime.max.replace(tzinfo=timezone(timedelta(hours=-1))),
+        datetime.min.replace(tzinfo=timezone(timedelta(hours=1))),
+    ],
+)
+@pytest.mark.parametrize("option", ["at", "expires"])
+async def test_an_instant_outside_the_calendar_is_refused(
+    mill: Tidemill, option: str, at: datetime
+) -> None:
+    job = declared(mill).with_options(**{option: at})  # type: ignore[arg-type]
+    with pytest.raises(InvalidValue, match="outside the calendar in UTC"):
+        await job.enqueue("p")
+
+
+async def test_what_is_due_at_an_end_of_the_calendar_is_stored(mill: Tidemill) -> None:
+    capture = declared(mill)
+    for at in (datetime.max.replace(tzinfo=UTC), datetime.min.replace(tzinfo=UTC)):
+        assert await capture.with_options(at=at, expires=timedelta.max).enqueue("p")
+    for delay in (timedelta.max, timedelta.min):
+        assert await capture.with_options(delay=delay, timeout=timedelta.max).enqueue("p")
 
 
 async def test_a_job_with_a_held_key_answers_the_one_that_holds_it(mill: Tidemill) -> None:

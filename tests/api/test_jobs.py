@@ -2,12 +2,12 @@
 
 import asyncio
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
 from tidemill import Effect, JobRef, JobState, Tidemill
-from tidemill.errors import InvalidValue, NotFound
+from tidemill.errors import ActionIdReused, InvalidValue, NotFound
 from tidemill.shell.identity import new_id
 
 STRANGER = UUID(int=1)
@@ -64,8 +64,56 @@ async def test_lists_are_filtered_and_paged(mill: Tidemill, sell: Any) -> None:
     )
     assert [job.id for job in (*first.jobs, *rest.jobs)] == [ref.id for ref in reversed(refs)]
     assert (await mill.jobs.list(wire_name="buy")).jobs == ()
-    with pytest.raises(ValueError, match="asleep"):
+    with pytest.raises(InvalidValue, match=r"asleep.*known are scheduled"):
         await mill.jobs.list(states=["asleep"])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ({"limit": "x"}, "limit='x' is of type str; give a whole number"),
+        ({"limit": True}, "limit=True"),
+        ({"queue": 5}, "queue=5 is of type int; give text"),
+        ({"wire_name": b"x"}, "wire_name=b'x'"),
+        ({"cursor": 5}, "cursor=5"),
+        ({"cursor": "%%"}, "'%%' is not a page cursor"),
+        ({"states": 5}, "states=5 names a state"),
+        ({"states": [None]}, "names a state"),
+    ],
+)
+async def test_a_list_asked_for_wrongly_says_what_is_wanted(
+    mill: Tidemill, wrong: dict[str, Any], why: str
+) -> None:
+    with pytest.raises(InvalidValue, match=why):
+        await mill.jobs.list(**wrong)
+    with pytest.raises(InvalidValue, match=why):
+        await asyncio.to_thread(lambda: mill.jobs.sync.list(**wrong))
+
+
+@pytest.mark.parametrize("verb", ["cancel", "requeue", "rerun", "run_now"])
+async def test_an_action_asked_for_wrongly_says_what_is_wanted(
+    mill: Tidemill, sell: Any, verb: str
+) -> None:
+    ref = await sell.enqueue()
+    act: Any = getattr(mill.jobs, verb)
+    for arguments, why in (
+        ((5, {"actor": "ada"}), "5 is not a job id"),
+        ((None, {"actor": "ada"}), "None is not a job id"),
+        ((ref, {"actor": 5}), "Actor=5 is of type int; give text"),
+        ((ref, {"actor": "ada", "action": "twice"}), "action='twice' is of type str; give a UUID"),
+    ):
+        with pytest.raises(InvalidValue, match=why):
+            await act(arguments[0], **arguments[1])
+    assert await state_of(mill, ref) is JobState.READY
+
+
+async def test_an_action_id_given_to_another_job_is_refused(mill: Tidemill, sell: Any) -> None:
+    first, second, action = await sell.enqueue(), await sell.enqueue(), uuid4()
+    done = await mill.jobs.cancel(first, actor="ada", action=action)
+    assert await mill.jobs.cancel(first, actor="ada", action=action) == done
+    with pytest.raises(ActionIdReused, match=f"cancel of job {first.id} .* of job {second.id}"):
+        await mill.jobs.cancel(second, actor="ada", action=action)
+    assert await state_of(mill, second) is JobState.READY
 
 
 async def test_jobs_are_counted_by_queue_and_state(mill: Tidemill, sell: Any) -> None:

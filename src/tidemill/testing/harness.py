@@ -16,13 +16,13 @@ from tidemill.core.dispatch import DispatchPolicy, Strict, policy_for
 from tidemill.errors import ConfigurationError, WrongContext
 from tidemill.jobs import JobHandle
 from tidemill.monitor import AnyJob
+from tidemill.shell.inline import InlineCalls
 from tidemill.shell.threads import DaemonThreads
 from tidemill.store.enqueue import Enqueue
 from tidemill.store.memory import VirtualClock
 from tidemill.store.monitor import CountJobs, GetJob, ListJobs
 from tidemill.testing.enqueued import Expectation
 from tidemill.testing.errors import JobFailed
-from tidemill.testing.inline import InlineCalls
 from tidemill.testing.originals import Originals
 from tidemill.testing.queues import EveryQueue
 from tidemill.testing.rig import Bench, Ran, Rig
@@ -347,6 +347,7 @@ class Harness:
             slots=self._slots,
             give_up_after=self._give_up_after,
             most_executions=self._most_executions,
+            scopes=lambda: self.mill.scopes,
         )
 
     @cached_property

@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from threading import get_ident
 from typing import Protocol
 
@@ -52,6 +53,7 @@ from tidemill.shell.execution import Execution, Executor
 from tidemill.shell.heart import introduction
 from tidemill.shell.identity import new_id
 from tidemill.shell.notices import log_ending, log_notice
+from tidemill.shell.scope import Scopes
 from tidemill.shell.settings import WorkerSettings
 from tidemill.shell.store_time import StoreTime
 from tidemill.shell.threads import DaemonThreads
@@ -91,6 +93,7 @@ class Bench:
         slots: attempts that run at once.
         give_up_after: real seconds that one handler may take.
         most_executions: attempts of one run.
+        scopes: answers where attempts take their services from.
     """
 
     store: HarnessStore
@@ -100,6 +103,7 @@ class Bench:
     slots: int
     give_up_after: float
     most_executions: int
+    scopes: Callable[[], Scopes | None]
 
     def at(self) -> float:
         """The node's clock: virtual seconds since the start."""
@@ -167,7 +171,10 @@ class Rig:
             bench.at,
             StoreTime(bench.at),
         )
-        self._executor = Executor(bench.definitions, JobContext, bench.store.clock, bench.threads)
+        context = partial(JobContext, store=bench.store)
+        self._executor = Executor(
+            bench.definitions, context, bench.store.clock, bench.threads, bench.scopes()
+        )
         self._worker = WorkerId(new_id())
         self._running: dict[Pair, _Running] = {}
         self._inbox: list[Event] = []

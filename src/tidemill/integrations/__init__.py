@@ -1,0 +1,1 @@
+"""Tidemill beside other libraries; each module needs the library it is named after."""
