@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import signal
 import sys
 from datetime import timedelta
 
-from tidemill.adapters.sqlite import SqliteStore
+from tests.promises.promised import given_store, stand_still
+
 from tidemill.core.commands import NoticeStale
 from tidemill.shell.heart import introduction
 from tidemill.shell.identity import new_id
@@ -31,14 +30,14 @@ def say(**fields: object) -> None:
 
 def main() -> None:
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    store = SqliteStore.from_url(os.environ["TIDEMILL_STORE"])
+    store = given_store()
     worker, names = WorkerId(new_id()), frozenset({"held"})
     lease = timedelta(seconds=float(sys.argv[1]))
     store.perform_sync(Register(info=introduction(("default",), names, 1)(worker), lease=lease))
     request = ClaimRequest(shares=(Share("default", 1),), limit=1, wire_names=names)
     (job,) = store.perform_sync(Exchange(worker=worker, claim=request)).claimed
     say(worker=worker, job=job.id, attempt=job.attempt)
-    os.kill(os.getpid(), signal.SIGSTOP)
+    stand_still()
     outcome = Outcome(
         job_id=job.id,
         attempt=job.attempt,

@@ -14,7 +14,7 @@ from tidemill.values.outcomes import Verdict
 
 def test_a_claim_whose_answer_was_lost_is_given_back_and_costs_nothing(site):
     job_id = promised.quick.sync.enqueue("k").id
-    worker = site.start_worker("--lease", "2s", PROMISE_LOSSY=1)
+    worker = site.start_worker("--lease", "2s", PROMISE_LOSSY="claim")
     details = site.wait_for(job_id, "succeeded")
     worker.signal(signal.SIGTERM)
     assert worker.ended() == 0
@@ -64,7 +64,7 @@ def test_a_killed_worker_loses_nothing_but_time(site, wait_until):
     gate = site.gate("gate")
     victim = site.start_victim("--concurrency", "30", PROMISE_GATE=gate)
     wait_until(lambda: in_flight(site, victim) == 30)
-    other = site.start_worker("--concurrency", "30")
+    other = site.start_survivor("--concurrency", "30")
     victim.signal(signal.SIGKILL)
     assert victim.ended() == -signal.SIGKILL
     wait_until(lambda: site.counts() == {"succeeded": len(ids)})

@@ -32,7 +32,7 @@ def test_a_report_after_the_lease_is_rejected_and_recorded_with_both_pairs(site)
     dead.wait_frozen()
     assert (claim["job"], claim["attempt"]) == (str(job_id), 1)
 
-    living = site.start_worker()
+    living = site.start_survivor()
     before = site.wait_for(job_id, "succeeded")
     dead.signal(signal.SIGCONT)
     said = json.loads(dead.process.stdout.readline())
@@ -62,7 +62,7 @@ def test_a_worker_that_slept_past_its_lease_leaves_no_trace_of_its_end(site, wai
     wait_until(lambda: site.wrote("start", "k", sleeper))
     sleeper.freeze()
 
-    living = site.start_worker()
+    living = site.start_survivor()
     before = site.wait_for(job_id, "succeeded")
     sleeper.signal(signal.SIGCONT)
     gate.write_bytes(b"")
