@@ -1,4 +1,4 @@
-"""`tidemill doctor`: what it prints, that it writes nothing, and what it exits with."""
+"""`tidemill doctor`: what it prints, that it changes no row, and what it exits with."""
 
 import sqlite3
 import sys
@@ -72,12 +72,25 @@ def test_warnings_alone_exit_with_0(shop):
     assert "0 problems, 1 warning, " in result.stdout
 
 
-def test_it_writes_nothing(live):
+def test_it_changes_no_row(live):
     live.enqueue()
     with closing(sqlite3.connect(live.path)) as db:
         before = list(db.iterdump())
         live.run("doctor")
         assert list(db.iterdump()) == before
+
+
+@pytest.mark.parametrize(("mode", "exit_code"), [("wal", 0), ("delete", 1)])
+def test_it_changes_no_file_and_no_setting_however_often_it_is_asked(live, mode, exit_code):
+    live.store.close()
+    with closing(sqlite3.connect(live.path)) as db:
+        assert db.execute(f"PRAGMA journal_mode = {mode}").fetchone() == (mode,)
+    for _ in range(2):
+        before = {file.name: file.read_bytes() for file in live.path.parent.iterdir()}
+        result = live.run("doctor", "--json")
+        assert result.exit_code == exit_code
+        assert by_check(result)["durability"] == ["ok" if mode == "wal" else "problem"]
+        assert {file.name: file.read_bytes() for file in live.path.parent.iterdir()} == before
 
 
 def test_names_from_the_store_cannot_steer_a_terminal(live):

@@ -19,6 +19,7 @@ from tests.waiting import until
 from tidemill.context import JobContext
 from tidemill.errors import DecodingError, EncodingError, StoreUnavailable
 from tidemill.shell.identity import new_id
+from tidemill.shell.scope import Injection
 from tidemill.shell.settings import WorkerSettings
 from tidemill.shell.worker import Worker
 from tidemill.store.enqueue import Enqueue
@@ -37,6 +38,8 @@ class Defined:
     function: Callable[..., object]
     wants_context: bool = False
     fault: Exception | None = None
+    injection: Injection | None = None
+    in_process: bool = False
 
     @property
     def is_async(self) -> bool:
@@ -98,6 +101,7 @@ class ScriptedStore:
     connections: int = 0
     gates: list[tuple[Callable[[object], bool], asyncio.Event]] = field(default_factory=list)
     watchers: int = 0
+    blocked: threading.Event | None = None
 
     capabilities = property(lambda self: self.inner.capabilities)
     bounds = property(lambda self: self.inner.bounds)
@@ -123,6 +127,10 @@ class ScriptedStore:
         gate = asyncio.Event()
         self.gates.append((fits, gate))
         return gate
+
+    def block_threads(self, until: threading.Event) -> None:
+        """Keep the heart's operations waiting until the event is set."""
+        self.blocked = until
 
     async def perform(self, operation):
         for fits, gate in self.gates:
@@ -174,6 +182,8 @@ class _Channel:
         self.store = store
 
     def perform(self, operation):
+        if self.store.blocked is not None:
+            self.store.blocked.wait()
         return self.store.perform_sync(operation)
 
 

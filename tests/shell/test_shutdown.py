@@ -8,9 +8,13 @@ import signal
 import subprocess
 import sys
 import threading
+from datetime import timedelta
 
 import pytest
+from tests.waiting import until
 
+from tidemill.shell.settings import WorkerSettings
+from tidemill.store.exchange import Exchange
 from tidemill.values.endings import CancelReason
 
 HOUR = 3600.0
@@ -168,7 +172,7 @@ from tidemill.store.memory import MemoryStore
 from tidemill.values.jobs import NewJob
 
 class Job:
-    wants_context, is_async = False, True
+    wants_context, is_async, in_process, injection = False, True, False, None
     def decode(self, payload): return {}
     def resolve(self): pass
     async def function(self):
@@ -197,3 +201,72 @@ def test_a_handler_that_never_stops_does_not_keep_the_process():
     )
     assert (ended.returncode, ended.stdout) == (0, "started\nignored\n")
     assert "1 handlers ignore that they were asked to stop" in ended.stderr
+
+
+def test_reports_and_closing_share_the_delivery_time_out_of_the_settings():
+    settings = WorkerSettings(
+        grace=timedelta(seconds=1),
+        patience=timedelta(seconds=2),
+        delivery_timeout=timedelta(seconds=3),
+    )
+    assert settings.node_options(None).flush == 3
+    assert settings.longest_end == timedelta(seconds=1 + 2 + 3 + 3)
+
+
+async def test_an_end_is_not_put_off_by_a_store_that_answers_nothing(
+    jobs, books, store, make_worker
+):
+    started, finish, never = asyncio.Event(), asyncio.Event(), threading.Event()
+
+    @jobs
+    async def job():
+        started.set()
+        await finish.wait()
+
+    job_id = books.enqueue("job")
+    worker = make_worker(grace=0, patience=0, delivery_timeout=0.1)
+    await worker.start()
+    await started.wait()
+    gate = store.hold(lambda operation: isinstance(operation, Exchange))
+    store.block_threads(never)
+    finish.set()
+    await books.until(lambda: worker._pump.running == 0)
+    async with asyncio.timeout(8):
+        await worker.stop()
+    assert books.state(job_id) == "running"
+    never.set()
+    gate.set()
+
+
+async def test_a_second_signal_in_the_same_moment_hurries_too(jobs, books, make_worker):
+    started = asyncio.Event()
+
+    @jobs
+    async def job():
+        started.set()
+        await asyncio.Event().wait()
+
+    job_id = books.enqueue("job")
+    worker = make_worker(grace=HOUR, patience=HOUR)
+    running = asyncio.create_task(worker.run())
+    await started.wait()
+    os.kill(os.getpid(), signal.SIGTERM)
+    os.kill(os.getpid(), signal.SIGINT)
+    await running
+    assert books.state(job_id) == "ready"
+
+
+async def test_signals_do_afterwards_what_they_did_before(make_worker):
+    told = []
+    before = signal.signal(signal.SIGTERM, lambda *_: told.append("before"))
+    try:
+        worker = make_worker()
+        running = asyncio.create_task(worker.run())
+        await until(lambda: worker._pump is not None)
+        os.kill(os.getpid(), signal.SIGTERM)
+        await running
+        assert told == []
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert told == ["before"]
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Generator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tidemill.cli import exits
 from tidemill.cli.output import console, json_option, print_json, print_table, printable
-from tidemill.cli.source import load_app, opened, store_option
+from tidemill.cli.source import APP_VARIABLE, load_app, opened, store_option
 from tidemill.errors import StoreError
 from tidemill.values.doctor import Finding, Result
 
 if TYPE_CHECKING:
-    from tidemill.app import Tidemill
     from tidemill.doctor.examination import Report
 
 _STYLES = {Result.PROBLEM: "bold red", Result.WARNING: "yellow", Result.OK: "green"}
@@ -32,7 +29,7 @@ def doctor(*, app_name: str | None, store_url: str | None, as_json: bool) -> Non
     """Say what is wrong with a store, and what to do.
 
     Looks at the database, its schema, durability, clock, locks and size, at the workers, at what
-    waits, runs or ended dead, and at the settings in the environment. It writes nothing, and each
+    waits, runs or ended dead, and at the settings in the environment. It changes nothing, and each
     question has a time limit. With MODULE:ATTRIBUTE, such as orders:mill, the wire names of that
     application are compared with those of the jobs and the workers; its store is asked unless
     --store names another.
@@ -58,22 +55,15 @@ def _examined(app_name: str | None, store_url: str | None) -> Report:
 
     declared = _declared(app_name)
     try:
-        with _opened(app_name, store_url) as app:
+        with opened(store_url, app_name) as app:
             return examine(app.store, os.environ, declared=declared)
     except StoreError as error:
         return Report((unreachable(error), *judge_environment(os.environ)), usable=False)
 
 
-@contextmanager
-def _opened(app_name: str | None, store_url: str | None) -> Generator[Tidemill]:
-    """As `opened`, but an application that was named goes before the environment's store."""
-    with opened(store_url, None if store_url else app_name) as app:
-        yield app
-
-
 def _declared(app_name: str | None) -> frozenset[str] | None:
     """The wire names that an application declares, its imports included."""
-    name = app_name or os.environ.get("TIDEMILL_APP")
+    name = app_name or os.environ.get(APP_VARIABLE)
     if not name:
         return None
     app = load_app(name)

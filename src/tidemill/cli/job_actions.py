@@ -135,8 +135,8 @@ def _sentence(verb: str, result: ActionResult, asked: str | None) -> str:
             return f"unchanged: its idempotency key is held by {result.other}"
         case Effect.UNREADABLE:
             return (
-                f"unchanged: its row cannot be read; `tidemill jobs show {result.job_id}` says what "
-                "is wrong with it"
+                f"unchanged: its row cannot be read; `tidemill jobs show {result.job_id}` says "
+                "what is wrong with it"
             )
         case Effect.NOT_FOUND:
             return "not found"

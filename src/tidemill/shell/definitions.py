@@ -7,6 +7,8 @@ from datetime import datetime
 from typing import Protocol
 
 from tidemill.shell.cancellation import Cancellation
+from tidemill.shell.completion import Completion
+from tidemill.shell.scope import Injection
 from tidemill.values.jobs import Claimed
 from tidemill.values.tags import Tag
 
@@ -27,6 +29,16 @@ class JobDefinition(Protocol):
     @property
     def is_async(self) -> bool:
         """Whether the handler is a coroutine function; otherwise it runs in a thread."""
+        ...
+
+    @property
+    def in_process(self) -> bool:
+        """Whether the handler runs in a process of its own."""
+        ...
+
+    @property
+    def injection(self) -> Injection | None:
+        """What the handler takes from its attempt's scope; None if it needs none."""
         ...
 
     def decode(self, payload: bytes) -> dict[str, object]:
@@ -63,5 +75,7 @@ class HandlerContext(Protocol):
         ...
 
 
-ContextFactory = Callable[[Claimed, Cancellation, Callable[[], datetime]], HandlerContext]
-"""Makes the context of one attempt from the job, its cancellation, and the store's time."""
+ContextFactory = Callable[
+    [Claimed, Cancellation, Callable[[], datetime], Completion], HandlerContext
+]
+"""Makes an attempt's context: from its job, its cancellation, the store's time, its completion."""

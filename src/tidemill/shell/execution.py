@@ -6,43 +6,52 @@ Whatever the handler does, exactly one ending comes out of it, when it has reall
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Coroutine
 from contextvars import copy_context
-from datetime import datetime, timedelta
-from typing import Any, cast
+from datetime import datetime
+from functools import partial
+from typing import Any, TypeVar, cast
 
-from tidemill.errors import DecodingError, JobCancelled
 from tidemill.shell.cancellation import Cancellation
 from tidemill.shell.captured import captured
+from tidemill.shell.completion import Completion
 from tidemill.shell.definitions import ContextFactory, Definitions, JobDefinition
+from tidemill.shell.endings import decoded, ending_of, no_handler
+from tidemill.shell.forks import end_here
+from tidemill.shell.processes import Processes
+from tidemill.shell.scope import Injection, Scopes, scopes_for
+from tidemill.shell.scoped import Given, ScopedAttempt
 from tidemill.shell.threads import DaemonThreads
-from tidemill.values import causes
 from tidemill.values.endings import (
     CancelReason,
-    Discarded,
     Ending,
     Raised,
     Returned,
-    Snoozed,
     Stopped,
-    Unroutable,
 )
 from tidemill.values.jobs import Claimed
-from tidemill.values.outcomes import ErrorInfo
-from tidemill.values.wishes import Discard, RetryAfter, Snooze
 
 Report = Callable[[Ending], None]
-
-NO_HANDLER = "tidemill.NoHandler"
+T = TypeVar("T")
 
 
 class Execution:
-    """One attempt on its way: its cancellation, and how to interrupt it."""
+    """One attempt on its way: its cancellation, how to interrupt it, and what it completes."""
 
-    def __init__(self, interrupt: Callable[[], None] | None = None) -> None:
-        """Start uninterrupted; `interrupt` stops a coroutine, a thread can only be told."""
+    def __init__(
+        self,
+        interrupt: Callable[[], None] | None = None,
+        begin_completion: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Start uninterrupted; `interrupt` stops a coroutine, a thread can only be told.
+
+        `begin_completion` tells the worker, from any thread, that the handler is about to write
+        its success in a transaction of its own.
+        """
         self.cancellation = Cancellation()
         self.interrupt = interrupt
+        self.begin_completion = begin_completion
 
     def cancel(self, reason: CancelReason) -> None:
         """Tell the handler to stop, and interrupt it where that can be done."""
@@ -52,7 +61,11 @@ class Execution:
 
 
 class Executor:
-    """Starts handlers: coroutines as tasks of the loop, plain functions on threads."""
+    """Starts handlers: coroutines as tasks of the loop, plain functions on threads, and processes.
+
+    Without `processes`, handlers for a process run here as any others do: in tests, and inside
+    such a process.
+    """
 
     def __init__(
         self,
@@ -60,19 +73,26 @@ class Executor:
         context_factory: ContextFactory,
         now: Callable[[], datetime],
         threads: DaemonThreads,
+        scopes: Scopes | None = None,
     ) -> None:
         """Take what every attempt needs."""
+        self.processes: Processes | None = None
         self._definitions = definitions
         self._context_factory = context_factory
         self._now = now
         self._threads = threads
+        self._scopes = scopes
         self._tasks: set[asyncio.Task[Ending]] = set()
 
-    def start(self, job: Claimed, report: Report) -> Execution:
+    def start(
+        self, job: Claimed, report: Report, begin_completion: Callable[[], None] = lambda: None
+    ) -> Execution:
         """Start the attempt; `report` is called once, on the loop's thread, when it ended."""
-        execution = Execution()
+        execution = Execution(begin_completion=begin_completion)
         definition = self._definitions.get(job.wire_name)
-        if definition is None or definition.is_async:
+        if definition is not None and definition.in_process and self.processes is not None:
+            self._start_process(self.processes, job, execution, report)
+        elif definition is None or definition.is_async or definition.injection is not None:
             self._start_coroutine(definition, job, execution, report)
         else:
             self._start_thread(definition, job, execution, report)
@@ -112,11 +132,34 @@ class Executor:
     def _start_thread(
         self, definition: JobDefinition, job: Claimed, execution: Execution, report: Report
     ) -> None:
-        loop = asyncio.get_running_loop()
         context = copy_context()
 
+        def run() -> Ending:
+            return context.run(self._run_plain, definition, job, execution)
+
+        self._start_on_thread(run, report)
+
+    def _start_process(
+        self, processes: Processes, job: Claimed, execution: Execution, report: Report
+    ) -> None:
+        attempt = processes.attempt(job, execution.begin_completion)
+
+        def interrupt() -> None:
+            reason = execution.cancellation.reason
+            assert reason is not None, "interrupted without a reason"
+            attempt.stop(reason)
+
+        execution.interrupt = interrupt
+        self._start_on_thread(attempt.run, report)
+
+    def _start_on_thread(self, run_it: Callable[[], Ending], report: Report) -> None:
+        loop = asyncio.get_running_loop()
+        process = os.getpid()
+
         def run() -> None:
-            ending = context.run(self._run_plain, definition, job, execution)
+            ending = run_it()
+            if os.getpid() != process:
+                end_here()
             try:
                 loop.call_soon_threadsafe(report, ending)
             except RuntimeError:  # the loop has closed: the attempt was given back before that
@@ -131,11 +174,12 @@ class Executor:
         self, definition: JobDefinition | None, job: Claimed, execution: Execution
     ) -> Ending:
         if definition is None:
-            return _no_handler(job)
+            return no_handler(job)
         try:
-            call, tags = self._prepare(definition, job, execution)
-            value = await cast("Coroutine[Any, Any, object]", call())
-            return Returned(definition.encode_output(value), tags())
+            if definition.injection is not None:
+                return await self._run_scoped(definition, definition.injection, job, execution)
+            call, returned = self._prepare(definition, job, execution)
+            return returned(await cast("Coroutine[Any, Any, object]", call()))
         except asyncio.CancelledError:
             return Stopped()
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its failure
@@ -143,65 +187,71 @@ class Executor:
 
     def _run_plain(self, definition: JobDefinition, job: Claimed, execution: Execution) -> Ending:
         try:
-            call, tags = self._prepare(definition, job, execution)
-            value = call()
-            return Returned(definition.encode_output(value), tags())
+            call, returned = self._prepare(definition, job, execution)
+            return returned(call())
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its failure
             return ending_of(error)
 
     def _prepare(
         self, definition: JobDefinition, job: Claimed, execution: Execution
-    ) -> tuple[Callable[[], object], Callable[[], Any]]:
-        arguments = _decoded(definition, job)
+    ) -> tuple[Callable[[], object], Callable[[object], Returned]]:
+        """How to call the handler, and what its value makes of the attempt."""
+        arguments = decoded(definition, job)
         if not definition.wants_context:
-            return (lambda: definition.function(**arguments)), frozenset
-        context = self._context_factory(job, execution.cancellation, self._now)
-        return (lambda: definition.function(context, **arguments)), lambda: context.tags
+            return (
+                lambda: definition.function(**arguments),
+                lambda value: Returned(definition.encode_output(value)),
+            )
+        completion = Completion(execution.begin_completion, definition.encode_output)
+        context = self._context_factory(job, execution.cancellation, self._now, completion)
+        return (
+            lambda: definition.function(context, **arguments),
+            lambda value: Returned(completion.output_of(value), context.tags),
+        )
 
+    async def _run_scoped(
+        self, definition: JobDefinition, injection: Injection, job: Claimed, execution: Execution
+    ) -> Ending:
+        arguments = decoded(definition, job)
+        completion = Completion(execution.begin_completion, definition.encode_output)
+        context = self._context_factory(job, execution.cancellation, self._now, completion)
 
-class _Undecodable(Exception):
-    """Carries a decoding error past a handler's own errors of the same kind."""
+        def call(taken: Given) -> object:
+            first = (*taken.first, context) if definition.wants_context else taken.first
+            return definition.function(*first, **arguments, **taken.services)
 
+        def returned(value: object) -> Returned:
+            return Returned(completion.output_of(value), context.tags)
 
-def _decoded(definition: JobDefinition, job: Claimed) -> dict[str, object]:
-    try:
-        return definition.decode(job.payload)
-    except DecodingError as error:
-        raise _Undecodable from error
+        attempt = ScopedAttempt(job, injection, call, returned)
+        opening = scopes_for(definition, self._scopes).open(context)
+        if definition.is_async:
+            return await attempt.run_coroutine(opening)
+        return await attempt.run_plain(opening, partial(self._on_thread, execution))
 
+    async def _on_thread(self, execution: Execution, call: Callable[[], T]) -> T:
+        """Run a call that does not raise. Meanwhile nothing can interrupt the attempt."""
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[T] = loop.create_future()
+        context = copy_context()
+        process = os.getpid()
 
-def ending_of(error: BaseException) -> Ending:
-    """What an exception says about the attempt (clause E3). Never raises, whatever it is."""
-    try:
-        return _said_by(error)
-    except BaseException as failure:  # noqa: BLE001 - a user's exception may do anything
-        return Raised(captured(failure))
+        def settle(answer: T) -> None:
+            if not done.done():
+                done.set_result(answer)
 
+        def run() -> None:
+            answer = context.run(call)
+            if os.getpid() != process:
+                end_here()
+            try:
+                loop.call_soon_threadsafe(settle, answer)
+            except RuntimeError:  # the loop has closed: the attempt was given back before that
+                return
 
-def _said_by(error: BaseException) -> Ending:
-    match error:
-        case RetryAfter():
-            return Raised(captured(error), _wait(error.delay))
-        case Discard():
-            return Discarded(captured(error))
-        case Snooze():
-            return Snoozed(_wait(error.delay))
-        case JobCancelled():
-            return Stopped()
-        case _Undecodable() if error.__cause__ is not None:
-            return Unroutable(causes.PAYLOAD, captured(error.__cause__))
-        case _:
-            return Raised(captured(error))
-
-
-def _wait(delay: object) -> timedelta:
-    """A wait as it was asked for; a subclass may have put anything there. Raises TypeError."""
-    if not isinstance(delay, timedelta):
-        message = f"The handler asked for a wait of {delay!r}, which is no timedelta."
-        raise TypeError(message)
-    return delay
-
-
-def _no_handler(job: Claimed) -> Ending:
-    message = f"No handler is registered here for the wire name {job.wire_name!r}."
-    return Unroutable(causes.NO_HANDLER, ErrorInfo(NO_HANDLER, message))
+        interrupt, execution.interrupt = execution.interrupt, None
+        try:
+            self._threads.submit(run)
+            return await done
+        finally:
+            execution.interrupt = interrupt

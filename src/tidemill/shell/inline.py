@@ -1,4 +1,4 @@
-"""Plain handlers on the test's own thread."""
+"""Plain handlers on the thread of the event loop itself."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from tidemill.shell.threads import Call, DaemonThreads
 class InlineCalls(DaemonThreads):
     """Runs each call on the loop's own thread, as if no loop ran there.
 
-    For code that is bound to a thread: Django's test transactions, an SQLite database in memory.
+    For code that is bound to a thread: in a handler process, whose main thread runs the handlers,
+    and in tests, with Django's test transactions or an SQLite database in memory.
     The loop stands still meanwhile, so nothing can interrupt a call.
     """
 

@@ -64,8 +64,8 @@ def log_notice(notice: Notice) -> None:
             )
         case NoticeDropped(worker, pair, why):
             logger.error(
-                "The end of attempt %d of job %s cannot be recorded, so the attempt will be given "
-                "back and run again (%s).",
+                "The end of attempt %d of job %s cannot be recorded: the store refuses to count "
+                "even a failure. It stays running, and is offered again until it can be (%s).",
                 pair.attempt,
                 pair.job_id,
                 _inner(why),
@@ -100,6 +100,19 @@ def log_ending(job: Claimed, ending: Ending) -> None:
             assert_never(ending)
 
 
+def log_scope_fault(job: Claimed, fault: BaseException) -> None:
+    """Log that the scope of an attempt that has an error of its own did not close either."""
+    logger.error(
+        "The scope of attempt %d of %s %s, which has not succeeded, did not close in order; the "
+        "attempt ends with its own error.",
+        job.attempt,
+        job.wire_name,
+        job.id,
+        exc_info=fault,
+        extra=_fields(job.worker, job.id, job.attempt),
+    )
+
+
 def log_not_interrupted(worker: WorkerId, pair: Pair, reason: CancelReason) -> None:
     """Log that a handler in a thread was asked to stop: whether it does is up to it."""
     level = logging.WARNING if reason is CancelReason.TIMEOUT else logging.INFO
@@ -114,6 +127,13 @@ def log_not_interrupted(worker: WorkerId, pair: Pair, reason: CancelReason) -> N
     )
 
 
+def log_killed(job: Claimed, reason: CancelReason | None, pid: int, seconds: float) -> None:
+    """Log that a handler's process had to be killed."""
+    why = "" if reason is None else f" ({reason.value})"
+    what = f"did not end within {seconds:g} s of being asked{why}; its process {pid} is killed"
+    _log_attempt(logging.WARNING, job, what)
+
+
 def log_start(queues: tuple[str, ...], slots: int, wire_names: frozenset[str]) -> None:
     """Log what a worker serves."""
     if not wire_names:
@@ -126,13 +146,15 @@ def log_start(queues: tuple[str, ...], slots: int, wire_names: frozenset[str]) -
     )
 
 
-def log_drain(running: int, grace: timedelta) -> None:
+def log_drain(running: int, grace: timedelta, longest: timedelta) -> None:
     """Log that a signal was heard."""
     logger.info(
         "Ending: nothing more is claimed; %d running handlers may finish within %g s. "
+        "If they or the store do not answer, the end comes after %g s all the same. "
         "A second signal hurries.",
         running,
         grace.total_seconds(),
+        longest.total_seconds(),
     )
 
 

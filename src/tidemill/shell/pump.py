@@ -24,7 +24,7 @@ from tidemill.core.commands import (
     RegisterAnew,
     WakeAt,
 )
-from tidemill.core.events import Event, Finished, Woken
+from tidemill.core.events import CompletionBegun, Event, Finished, Woken
 from tidemill.core.holdings import Key
 from tidemill.core.node import Node
 from tidemill.shell.calls import StoreCalls
@@ -118,10 +118,14 @@ class Pump:
         for execution in tuple(self._executions.values()):
             execution.cancel(CancelReason.LEASE_LOST)
 
+    def fall_silent(self) -> None:
+        """In a forked child: nothing is claimed, reported or logged there."""
+        self._ended = True
+
     async def close(self, timeout: float) -> None:
         """Wait for the calls that are still under way, at most `timeout` seconds."""
         if self._calls:
-            await asyncio.wait(self._calls, timeout=timeout)
+            await asyncio.wait(self._calls, timeout=max(timeout, 0.0))
 
     def _turn(self) -> None:
         events, self._inbox = self._inbox, []
@@ -176,7 +180,12 @@ class Pump:
             log_ending(job, ending)
             self.tell(Finished(self.now, job.worker, pair, ending))
 
-        self._executions[job.worker, pair] = self._parts.executor.start(job, report)
+        def begin_completion() -> None:
+            self.tell_threadsafe(lambda at: CompletionBegun(at, job.worker, pair))
+
+        self._executions[job.worker, pair] = self._parts.executor.start(
+            job, report, begin_completion
+        )
 
     def _call(self, call: Coroutine[Any, Any, Event]) -> None:
         async def answered() -> None:

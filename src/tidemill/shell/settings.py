@@ -26,6 +26,8 @@ class WorkerSettings:
         maintenance_interval: between two rounds of upkeep (default 1 s).
         grace: how long a shutdown lets handlers finish before it cancels them (default 30 s).
         patience: how long a cancelled handler may take before its job is given back (default 5 s).
+        kill_after: how long a handler in a process may take to end after it was asked to stop,
+            before the process is killed (default 5 s).
         delivery_timeout: how long one store call may take before its answer is given up
             (default 10 s).
         stall_limit: an event loop that has not turned for so long is left to lapse (default
@@ -42,6 +44,7 @@ class WorkerSettings:
     maintenance_interval: timedelta = timedelta(seconds=1)
     grace: timedelta = timedelta(seconds=30)
     patience: timedelta = timedelta(seconds=5)
+    kill_after: timedelta = timedelta(seconds=5)
     delivery_timeout: timedelta = timedelta(seconds=10)
     stall_limit: timedelta = timedelta(minutes=5)
     keep_tracebacks: bool = True
@@ -65,10 +68,15 @@ class WorkerSettings:
                 "loop is seen to turn only at heartbeats. Give at least the lease."
             )
             raise ConfigurationError(message)
-        for name in ("grace", "patience"):
+        for name in ("grace", "patience", "kill_after"):
             if getattr(self, name) < timedelta(0):
                 message = f"{name}={getattr(self, name)} must not be negative."
                 raise ConfigurationError(message)
+
+    @property
+    def longest_end(self) -> timedelta:
+        """How long an end in order takes at most: one time-out for reports, one for closing."""
+        return self.grace + self.patience + 2 * self.delivery_timeout
 
     def node_options(self, wire_names: frozenset[str] | None) -> NodeOptions:
         """What the node is told; `wire_names` are those it claims, None for every name."""
@@ -79,6 +87,7 @@ class WorkerSettings:
             listen_interval=self.poll_interval.total_seconds(),
             maintenance_interval=self.maintenance_interval.total_seconds(),
             patience=self.patience.total_seconds(),
+            flush=self.delivery_timeout.total_seconds(),
             keep_tracebacks=self.keep_tracebacks,
         )
 

@@ -17,7 +17,11 @@ class StoreTime:
 
     def hear(self, now: datetime) -> None:
         """Take the store's time from an answer."""
-        self._heard = (now, self._clock())
+        self.hear_at(now, self._clock())
+
+    def hear_at(self, now: datetime, at: float) -> None:
+        """Take what the store's time was at that instant of the clock."""
+        self._heard = (now, at)
 
     def now(self) -> datetime:
         """The store's time, to within one answer's delay."""

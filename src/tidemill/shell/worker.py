@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from collections.abc import Callable
 from datetime import timedelta
 from types import TracebackType
@@ -16,24 +15,30 @@ from tidemill.errors import SchemaError, StoreError, WrongContext
 from tidemill.shell.calls import StoreCalls
 from tidemill.shell.definitions import ContextFactory, Definitions
 from tidemill.shell.execution import Executor
+from tidemill.shell.forks import Forks
+from tidemill.shell.handler_process import require_processes
+from tidemill.shell.handler_talk import Load, inside
 from tidemill.shell.heart import Heart, introduction
 from tidemill.shell.monotonic import Monotonic, monotonic
 from tidemill.shell.notices import log_drain, log_hurry, log_start, logger
+from tidemill.shell.processes import Processes
 from tidemill.shell.pump import Parts, Pump
+from tidemill.shell.scope import Scopes, prepare_jobs
 from tidemill.shell.settings import WorkerSettings
+from tidemill.shell.signals import Hearing, hear_signals
 from tidemill.shell.store_time import StoreTime
 from tidemill.shell.threads import DaemonThreads
 from tidemill.store.contract import Store
-
-_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Worker:
     """Runs jobs until it is stopped. An async context manager: leaving it drains.
 
-    ``stop`` (or the first SIGTERM) stops claiming, lets handlers finish for the grace period, then
+    ``stop`` (or the first signal) stops claiming, lets handlers finish for the grace period, then
     cancels them with reason `shutdown`, gives back what did not finish, reports every outcome,
     deregisters and closes. ``hurry`` (or a second signal) ends the present phase at once.
+
+    However the store fares, the end comes within `grace + patience + 2 × delivery_timeout`.
     """
 
     def __init__(
@@ -43,8 +48,13 @@ class Worker:
         context_factory: ContextFactory,
         settings: WorkerSettings,
         clock: Monotonic = monotonic,
+        *,
+        scopes: Scopes | None = None,
+        finder: Callable[[], Load] | None = None,
     ) -> None:
         """Put the parts together; nothing starts yet.
+
+        `finder` is asked at the start, if a job runs in a process, how the jobs are found there.
 
         Raises:
             ConfigurationError: settings that cannot work.
@@ -57,11 +67,16 @@ class Worker:
         self._threads = DaemonThreads(settings.concurrency, "tidemill-handler")
         self._heart = self._make_heart()
         self._store_time = StoreTime(clock)
-        self._executor = Executor(definitions, context_factory, self._store_time.now, self._threads)
+        self._scopes = scopes
+        self._finder = finder
+        self._executor = Executor(
+            definitions, context_factory, self._store_time.now, self._threads, scopes
+        )
         self._pump: Pump | None = None
         self._unwatch: Callable[[], None] | None = None
         self._heart_ended: asyncio.Future[None] | None = None
-        self._hurried = False
+        self._forks: Forks | None = None
+        self._ending = self._hurried = False
         self._closed = False
 
     def __repr__(self) -> str:
@@ -82,10 +97,15 @@ class Worker:
         if self._pump is not None:
             message = "This worker was started before; make a new one."
             raise WrongContext(message)
-        for wire_name in sorted(self._definitions.wire_names()):
-            definition = self._definitions.get(wire_name)
-            if definition is not None:
-                definition.resolve()
+        if inside.is_set():
+            message = (
+                "A process for handlers was about to start a worker of its own. Put what starts "
+                'the worker behind `if __name__ == "__main__":`, so that importing the module '
+                "does not run it."
+            )
+            raise WrongContext(message)
+        prepare_jobs(self._definitions, self._scopes)
+        self._executor.processes = self._make_processes()
         loop = asyncio.get_running_loop()
         pump = self._make_pump()
         ended: asyncio.Future[None] = loop.create_future()
@@ -100,6 +120,7 @@ class Worker:
             unwatch()
             raise
         self._pump, self._heart_ended, self._unwatch = pump, ended, unwatch
+        self._forks = Forks(loop, pump.fall_silent)
         log_start(self._policy.queues, self._settings.concurrency, self._definitions.wire_names())
 
     async def wait(self) -> None:
@@ -122,6 +143,7 @@ class Worker:
         if not self._closed:
             logger.info("Stopped.")
         self._closed = True
+        self._forks = None
 
     async def stop(self, grace: timedelta | None = None) -> None:
         """Drain and wait for the end. `grace` overrides the setting.
@@ -134,6 +156,7 @@ class Worker:
     def drain(self, grace: timedelta | None = None) -> None:
         """Start to end; `wait` tells when it is over. On the loop's thread."""
         pump = self._started()
+        self._ending = True
         seconds = (self._settings.grace if grace is None else grace).total_seconds()
         pump.tell(DrainAsked(pump.now, seconds))
 
@@ -143,32 +166,34 @@ class Worker:
         self._hurried = True
         pump.tell(HurryAsked(pump.now))
 
-    async def run(self) -> None:
-        """Start, obey SIGTERM and SIGINT, and wait for the end. Cancelling this drains first.
+    async def run(self, hearing: Hearing = hear_signals) -> None:
+        """Start, obey signals, and wait for the end. Cancelling this drains first.
+
+        `hearing` says what ends the worker; by default SIGTERM, SIGINT and SIGHUP do.
 
         Raises:
             DeclarationError: a job that cannot run.
             WrongContext: this is not the main thread, which alone hears signals.
         """
-        loop = asyncio.get_running_loop()
-        try:
-            self._listen(loop)
+        with hearing(self):
             await self.start()
             await self._see_through()
-        finally:
-            for number in _SIGNALS:
-                loop.remove_signal_handler(number)
 
-    def _listen(self, loop: asyncio.AbstractEventLoop) -> None:
-        try:
-            for number in _SIGNALS:
-                loop.add_signal_handler(number, self._signalled)
-        except (RuntimeError, ValueError) as error:
-            message = (
-                "`run` obeys signals, which only the main thread hears; elsewhere use "
-                "`async with worker`, or `await worker.start()` and `await worker.stop()`."
-            )
-            raise WrongContext(message) from error
+    @property
+    def ending(self) -> bool:
+        """Whether it was asked to end, or is on its way there."""
+        return self._ending or self._started().draining
+
+    def asked_to_end(self) -> None:
+        """End in order, and log that. On the loop's thread."""
+        settings = self._settings
+        log_drain(self._started().running, settings.grace, settings.longest_end)
+        self.drain()
+
+    def asked_to_hurry(self) -> None:
+        """End the present phase, and log that. On the loop's thread."""
+        log_hurry(self._started().running, self._settings.patience)
+        self.hurry()
 
     async def _see_through(self) -> None:
         """Wait for the end; a cancellation drains, one more hurries, and both are passed on.
@@ -201,20 +226,20 @@ class Worker:
     ) -> None:
         await self.stop()
 
-    def _signalled(self) -> None:
-        pump = self._started()
-        if pump.draining:
-            log_hurry(pump.running, self._settings.patience)
-            self.hurry()
-            return
-        log_drain(pump.running, self._settings.grace)
-        self.drain()
-
     def _make_heart(self) -> Heart:
         introduce = introduction(
             self._policy.queues, self._known_names(), self._settings.concurrency
         )
         return Heart(self._store, self._settings.pulse_options(), introduce, self._clock)
+
+    def _make_processes(self) -> Processes | None:
+        """Where handlers for processes run; None if there is no such job."""
+        known = map(self._definitions.get, sorted(self._definitions.wire_names()))
+        if self._finder is None or not any(job is not None and job.in_process for job in known):
+            return None
+        require_processes()
+        kill_after = self._settings.kill_after.total_seconds()
+        return Processes(self._finder(), kill_after, self._store_time.now)
 
     def _known_names(self) -> frozenset[str] | None:
         """The wire names that this worker claims; None for every name."""
@@ -229,15 +254,17 @@ class Worker:
         return Pump(Parts(node, calls, self._executor, self._heart, self._clock))
 
     async def _close(self, pump: Pump) -> None:
-        timeout = self._settings.delivery_timeout.total_seconds()
+        over_at = pump.now + self._settings.delivery_timeout.total_seconds()
         if self._unwatch is not None:
             self._unwatch()
             self._unwatch = None
-        self._threads.close()
         self._heart.stop()
-        await pump.close(timeout)
+        if self._executor.processes is not None:
+            await asyncio.to_thread(self._executor.processes.close)
+        self._threads.close()  # after them: a process does not outlive the thread that started it
+        await pump.close(over_at - pump.now)
         assert self._heart_ended is not None, "started without a heart"
-        await asyncio.wait({self._heart_ended}, timeout=timeout)
+        await asyncio.wait({self._heart_ended}, timeout=max(over_at - pump.now, 0.0))
         if pump.drained.exception() is not None:  # its handlers were told to stop only just now
             await self._executor.wait(self._settings.patience.total_seconds())
         if self._heart_ended.done():

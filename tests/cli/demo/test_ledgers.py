@@ -73,11 +73,17 @@ def test_a_file_is_not_calm_while_somebody_writes(tmp_path):
         assert not ledger.calm()
 
 
-def test_a_database_is_not_calm_while_a_transaction_stands_still(postgres_url):
+def test_a_database_is_not_calm_while_a_transaction_stands_still_at_its_tables(postgres_url):
     ledger = PostgresLedger(postgres_url, "tidemill")
     assert ledger.calm()
     with psycopg.connect(postgres_url) as db:
-        db.execute("SELECT 1")
+        db.execute("UPDATE tidemill.meta SET value = value")
         assert not ledger.calm()
         db.rollback()
     assert ledger.calm()
+
+
+def test_another_applications_transaction_leaves_a_database_calm(postgres_url):
+    with psycopg.connect(postgres_url) as db:
+        db.execute("SELECT 1")
+        assert PostgresLedger(postgres_url, "tidemill").calm()

@@ -99,11 +99,14 @@ class PostgresLedger:
                 yield _entry(job, rest, ends)
 
     def calm(self) -> bool:
-        """Ask for open transactions twice: the same one in both stands still, or is long."""
+        """Ask twice who is at the tables: the same transaction in both stands still, or is long.
+
+        Transactions that have not touched them, as those of other applications, are left out.
+        """
         with self._connected() as db:
-            before = self._open_transactions(db)
+            before = self._transactions(db)
             time.sleep(_LOOK_SECONDS)
-            return not (before & self._open_transactions(db))
+            return not (before & self._transactions(db))
 
     def remove(self) -> None:
         """Drop the schema with all that is in it."""
@@ -116,10 +119,13 @@ class PostgresLedger:
         options = f"-c search_path={self.schema}"
         return psycopg.connect(self.url, autocommit=True, connect_timeout=10, options=options)
 
-    def _open_transactions(self, db: psycopg.Connection[tuple[Any, ...]]) -> set[tuple[Any, ...]]:
+    def _transactions(self, db: psycopg.Connection[tuple[Any, ...]]) -> set[tuple[Any, ...]]:
         rows = db.execute(
-            "SELECT pid, xact_start FROM pg_stat_activity WHERE datname = current_database()"
-            " AND pid <> pg_backend_pid() AND xact_start IS NOT NULL"
+            "SELECT a.pid, a.xact_start FROM pg_stat_activity AS a"
+            " JOIN pg_locks AS l ON l.pid = a.pid JOIN pg_class AS c ON c.oid = l.relation"
+            " WHERE a.datname = current_database() AND a.pid <> pg_backend_pid()"
+            " AND a.xact_start IS NOT NULL AND c.relnamespace = to_regnamespace(%s)",
+            (self.schema,),
         )
         return set(rows.fetchall())
 
