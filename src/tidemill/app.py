@@ -11,7 +11,6 @@ from functools import partial
 from importlib import import_module
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
-from urllib.parse import urlsplit
 
 from tidemill.bound import BoundJob, Home, enqueue_bound, enqueue_bound_in, enqueue_bound_sync
 from tidemill.bridges.transactions import AsyncProxy, AsyncTx, SyncTx
@@ -24,11 +23,12 @@ from tidemill.lifespan import Lifespan, WorkerOptions, client_open, with_worker
 from tidemill.operators import Jobs
 from tidemill.queues import Queues
 from tidemill.registry import JobDefinition, Registry
-from tidemill.shell.scope import Opening, Scopes, WhyNot
+from tidemill.shell.scope import Close, Opening, Scopes, WhyNot
 from tidemill.store.contract import Store
 from tidemill.values.bounds import DEFAULT_BOUNDS, Bounds
 from tidemill.values.durations import Duration, duration
 from tidemill.values.jobs import DEFAULT_QUEUE
+from tidemill.values.urls import without_secrets
 
 if TYPE_CHECKING:
     from tidemill.shell.worker import Worker
@@ -268,6 +268,7 @@ class Tidemill(Declares):
         factory: Callable[[JobContext], Opening],
         *,
         why_not: WhyNot | None = None,
+        close: Close | None = None,
     ) -> None:
         """Give every attempt of a job that takes services a scope to take them from.
 
@@ -281,8 +282,10 @@ class Tidemill(Declares):
                 attempt. If it raises when it is left after a success, the attempt has failed.
             why_not: called with a type when a worker starts, and with whether every attempt has to
                 have its own; answers why it cannot be had, as the end of a sentence, or None.
+            close: called when `tidemill worker` ends, after the last attempt, and awaited if it
+                answers a coroutine; it has 10 s. A worker in a program of yours leaves it to you.
         """
-        self._scopes = Scopes(factory, why_not)
+        self._scopes = Scopes(factory, why_not, close)
 
     @property
     def scopes(self) -> Scopes | None:
@@ -339,7 +342,7 @@ class Tidemill(Declares):
 
     def _where(self) -> str:
         if self._url is not None:
-            return f"on {_without_secrets(self._url)}"
+            return f"on {without_secrets(self._url)}"
         if self._store is not None:
             return f"on a {self._store.capabilities.name} store"
         return "without a store"
@@ -358,12 +361,6 @@ class SyncTidemill:
             WrongContext: an event loop runs in this thread.
         """
         return enqueue_bound_sync(self._client, jobs, instead="await mill.enqueue_many(...)")
-
-
-def _without_secrets(url: str) -> str:
-    """The URL without user, password and parameters."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def _utc_now() -> datetime:

@@ -76,7 +76,7 @@ class BoundJob(Generic[R_co]):
 
 async def enqueue_bound(client: Client, jobs: Iterable[BoundJob[R]]) -> list[JobRef[R]]:
     """Store all of the jobs or none; references in order."""
-    bound = _of_one_app(client, jobs)
+    bound = _of_one_app(client, jobs, "enqueue_many")
     answers = await client.perform(Enqueue(tuple(job.request() for job in bound)))
     return [job.ref(answer) for job, answer in zip(bound, answers, strict=True)]
 
@@ -85,7 +85,7 @@ def enqueue_bound_sync(
     client: Client, jobs: Iterable[BoundJob[R]], *, instead: str
 ) -> list[JobRef[R]]:
     """The same from a thread."""
-    bound = _of_one_app(client, jobs)
+    bound = _of_one_app(client, jobs, "enqueue_many")
     request = Enqueue(tuple(job.request() for job in bound))
     answers = client.perform_sync(request, instead=instead)
     return [job.ref(answer) for job, answer in zip(bound, answers, strict=True)]
@@ -96,7 +96,7 @@ def enqueue_bound_in(
 ) -> list[JobRef[R]] | Coroutine[Any, Any, list[JobRef[R]]]:
     """The same in a transaction of the user's: at once in a sync one, else to be awaited."""
     joined = client.join(tx)
-    bound = _of_one_app(client, jobs)
+    bound = _of_one_app(client, jobs, "enqueue_many_in")
     request = Enqueue(tuple(job.request() for job in bound))
     if isinstance(joined, Joined):
         answers = joined.perform(request)
@@ -111,11 +111,11 @@ async def _enqueue_joined(
     return [job.ref(answer) for job, answer in zip(bound, answers, strict=True)]
 
 
-def _of_one_app(client: Client, jobs: Iterable[BoundJob[R]]) -> list[BoundJob[R]]:
-    _require_several(jobs)
+def _of_one_app(client: Client, jobs: Iterable[BoundJob[R]], verb: str) -> list[BoundJob[R]]:
+    _require_several(jobs, verb)
     bound = list(jobs)
     for job in bound:
-        _require_bound(job)
+        _require_bound(job, verb)
         if job.client is not client:
             message = (
                 f"Job {job.definition.wire_name!r} belongs to another app; nothing was enqueued. "
@@ -125,21 +125,22 @@ def _of_one_app(client: Client, jobs: Iterable[BoundJob[R]]) -> list[BoundJob[R]
     return bound
 
 
-def _require_several(jobs: object) -> None:
+def _require_several(jobs: object, verb: str) -> None:
     if not isinstance(jobs, Iterable):
+        how = "tx, [job.bind(…), …]" if verb == "enqueue_many_in" else "[job.bind(…), …]"
         message = (
-            f"enqueue_many takes a list of calls and was given {jobs!r}; nothing was enqueued. "
-            "Write enqueue_many([job.bind(…), …])."
+            f"{verb} takes a list of calls and was given {jobs!r}; nothing was enqueued. "
+            f"Write {verb}({how})."
         )
         raise ConfigurationError(message)
 
 
-def _require_bound(job: object) -> None:
+def _require_bound(job: object, verb: str) -> None:
     if isinstance(job, BoundJob):
         return
     name = getattr(job, "__name__", "job") if hasattr(job, "bind") else "job"
     message = (
-        f"enqueue_many takes calls with their arguments and was given {job!r}; nothing was "
+        f"{verb} takes calls with their arguments and was given {job!r}; nothing was "
         f"enqueued. Write {name}.bind(…)."
     )
     raise ConfigurationError(message)

@@ -100,8 +100,9 @@ def _require_applied(success: Complete, said: Reported) -> None:
     if said.answer is Answer.ALREADY_APPLIED:
         message = (
             f"Attempt {success.attempt} of job {success.job_id} is completed already, by an "
-            "earlier call; its transaction has committed, or it is this one. Nothing was written. "
-            "Roll this transaction back: what it did is done."
+            "earlier call; nothing was written now. If that was in an earlier transaction, it has "
+            "committed: let this error out, so that what this one wrote again is rolled back. If "
+            "it was in this one, call complete_in once for each transaction."
         )
         raise AlreadyCompleted(message)
     if said.holder is None:

@@ -114,9 +114,7 @@ class Injection:
         Raises:
             DeclarationError: something cannot be found.
         """
-        assert self.services is not None
-        if self._owner is not None:
-            assert self._owner.owner is not None
+        _ = self.services, self.job_class
 
 
 def services_among(

@@ -21,6 +21,7 @@ from tidemill.shell.handler_talk import Found, Load
 
 if TYPE_CHECKING:
     from tidemill.app import Tidemill
+    from tidemill.registry import JobDefinition
 
 _MAIN: Final = "__main__"
 _MAIN_AGAIN: Final = "__mp_main__"
@@ -48,6 +49,8 @@ def finder_of(mill: Tidemill) -> Load:
         DeclarationError: the app stands in no module's variable, or in none that can be imported.
     """
     jobs = [job for job in mill.registry if job.in_process]
+    for job in jobs:
+        _require_module(job)
     modules = sorted({job.function.__module__ for job in jobs})
     module, attribute = _standing(mill, modules, jobs[0].wire_name)
     main = _main() if _MAIN in {module, *modules} else None
@@ -92,6 +95,19 @@ def found_in(mill: Tidemill) -> Found:
     else:
         context = partial(JobContext, store=store, bounds=store.bounds)
     return Found(mill.registry, context, mill.scopes)
+
+
+def _require_module(job: JobDefinition) -> None:
+    """Refuse what was run without being imported, as `runpy.run_path` does."""
+    name = job.function.__module__
+    if name in sys.modules:
+        return
+    message = (
+        f'Job {job.wire_name!r} has executor="process", and {name!r}, which declares it, is no '
+        "module that a process could import: its file was run and not imported. Put the job into "
+        "a module, and import that."
+    )
+    raise DeclarationError(message)
 
 
 def _standing(mill: Tidemill, first: list[str], wire_name: str) -> tuple[str, str]:

@@ -55,6 +55,17 @@ def test_errands_are_done_in_order_on_one_connection(owner):
     assert [each.result(SOON) for each in answers] == [(n, 1) for n in range(9)]
 
 
+def test_what_comes_first_is_done_before_what_was_handed_in_earlier(owner):
+    done = []
+    held = owner.hold_up()
+    late = [owner.thread.submit(lambda _c, n=n: done.append(n)) for n in range(3)]
+    early = [owner.thread.submit(lambda _c, n=n: done.append(n), first=True) for n in "ab"]
+    owner.go_on.set()
+    for each in (held, *late, *early):
+        each.result(SOON)
+    assert done == ["a", "b", 0, 1, 2]
+
+
 def test_an_errand_cancelled_before_its_turn_is_not_done_and_opens_nothing(owner):
     done = []
     held = owner.hold_up()
@@ -78,7 +89,7 @@ def test_an_errand_that_has_begun_cannot_be_cancelled(owner):
 
 def test_what_comes_after_the_end_is_refused_unless_it_was_given_up(owner):
     owner.hold_up()
-    owner.thread._errands.put(None)
+    owner.thread._errands.end()
     late, gone = owner.thread.submit(id), owner.thread.submit(id, Future())
     gone.cancel()
     owner.go_on.set()

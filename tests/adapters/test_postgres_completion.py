@@ -1,16 +1,13 @@
 """A completion in a handler's open transaction: its lock on the row is the fence (D4, D8)."""
 
-from datetime import timedelta
-
 import psycopg
 import pytest
 from tests.adapters.conftest import LEASE
 from tests.adapters.test_postgres_concurrency import Unfinished, together, wait_until_blocked
 
-from tidemill.adapters.postgres import PostgresStore
-from tidemill.errors import StoreUnavailable
 from tidemill.store.complete import Complete
 from tidemill.store.operators import Cancel
+from tidemill.values.operators import Effect
 from tidemill.values.outcomes import Answer, ErrorInfo, Verdict
 from tidemill.values.retry import Retry
 from tidemill.values.states import JobState
@@ -116,18 +113,25 @@ def test_one_that_meets_the_sweep_waits_for_it_and_is_stale(
     assert transaction.answer.answer is Answer.STALE
 
 
-def test_an_operator_who_cancels_it_is_not_kept_waiting_for_ever(mill, claimed, completing, clock):
-    short = PostgresStore(
-        mill.store._site.url.libpq, clock=clock, hints=False,
-        lock_timeout=timedelta(milliseconds=20),
-    )  # fmt: skip
-    asked = Cancel(job_ids=(claimed.id,), actor="a", action=mill.fresh())
-    with pytest.raises(StoreUnavailable):
-        short.perform_sync(asked)
+def test_an_operator_who_cancels_it_is_told_that_it_is_busy(mill, claimed, completing):
+    (result,) = cancel(mill, claimed.id)
+    assert (result.effect, result.state) == (Effect.BUSY, JobState.RUNNING)
     completing.end("COMMIT")
-    (result,) = short.perform_sync(asked)
-    assert result.state is JobState.SUCCEEDED
-    short.close()
+    (result,) = cancel(mill, claimed.id)
+    assert (result.effect, result.state) == (Effect.UNCHANGED, JobState.SUCCEEDED)
+
+
+def test_it_keeps_no_action_from_the_jobs_beside_it(mill, claimed, completing):
+    others = [mill.job(), mill.job()]
+    mill.enqueue(*others)
+    first, busy, last, none = cancel(mill, others[0].id, claimed.id, others[1].id, mill.fresh())
+    assert [first.effect, last.effect] == [Effect.DONE, Effect.DONE]
+    assert (busy.effect, none.effect) == (Effect.BUSY, Effect.NOT_FOUND)
+    assert {mill.get(each.id).record.state for each in others} == {JobState.CANCELLED}
+
+
+def cancel(mill, *job_ids):
+    return mill.store.perform_sync(Cancel(job_ids=job_ids, actor="a", action=mill.fresh()))
 
 
 def test_two_sweeps_at_once_settle_it_once(mill, claimed, completing):

@@ -12,15 +12,18 @@ import pytest
 from tests.postgres.servers import in_database
 
 from tidemill.adapters.postgres import PostgresStore
+from tidemill.drivers.postgres_session import Limits, beginnings
 from tidemill.drivers.psycopg import PsycopgExecutor
-from tidemill.sql.programs.registry import program_for
+from tidemill.sql.migrations import migrations
+from tidemill.sql.programs.registry import SNAPSHOTS, program_for
 from tidemill.store.enqueue import Enqueue
 from tidemill.store.exchange import Exchange
 from tidemill.store.lease import Beat, Maintain
-from tidemill.store.monitor import CountJobs
+from tidemill.store.monitor import CountJobs, GetJob, ListQueues, ListWorkers
 from tidemill.store.operators import Cancel, Requeue
 from tidemill.values.outcomes import Answer, Verdict
 from tidemill.values.states import JobState
+from tidemill.values.tags import Tag
 
 LEASE = timedelta(seconds=60)
 
@@ -54,12 +57,14 @@ def watcher(postgres_url):
 
 def wait_until_blocked(watcher):
     """Return once some session of this database waits for a lock."""
-    asked = (
-        "SELECT count(*) FROM pg_stat_activity"
-        " WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    )
+    wait_until(watcher, "wait_event_type = 'Lock'")
+
+
+def wait_until(watcher, holds):
+    """Return once this is said of some session of this database."""
+    asked = f"SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND {holds}"
     while not watcher.execute(asked).fetchone()[0]:
-        watcher.execute("SELECT pg_sleep(0.001)")
+        watcher.execute("SELECT 1 FROM pg_backend_pid()")
 
 
 @contextmanager
@@ -312,7 +317,7 @@ def test_a_cancel_waits_for_whoever_holds_the_row_and_then_judges_it(mill, postg
     request = Cancel(job_ids=(job.id,), actor="a", action=mill.fresh())
     with holding(postgres_url, job.id) as other, ThreadPoolExecutor(1) as thread:
         waiting = thread.submit(mill.store.perform_sync, request)
-        wait_until_blocked(watcher)
+        wait_until(watcher, "wait_event = 'PgSleep'")  # until it looks again
         other.execute("UPDATE tidemill.jobs SET state = 4, finished_at = now()")
         other.commit()
         (answer,) = waiting.result()
@@ -373,8 +378,31 @@ def test_migrators_at_once_apply_each_step_once(postgres_18_server, worker_id):
         url = in_database(postgres_18_server, name)
         opened = [PostgresStore(url) for _ in range(6)]
         applied = together(6, lambda n: opened[n].migrate())
-        assert sorted(applied) == [()] * 5 + [("0001_initial",)]
+        each_step = [step.name for step in migrations("postgres")]
+        assert sorted(step for steps in applied for step in steps) == each_step
         assert {store.perform_sync(CountJobs()) for store in opened} == {()}
         for store in opened:
             store.close()
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def test_a_look_at_a_job_sees_one_state_of_it(mill, postgres_url, outcome):
+    worker = mill.register()
+    mill.enqueue(mill.job())
+    (job,) = mill.claim(worker)
+    site = mill.store._site
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        executor = PsycopgExecutor(connection, site.catalogue, beginnings(Limits()), site.clock)
+        executor.begin(write=False)
+        program = program_for(GetJob(job.id), site.env)
+        rows = executor.step(next(program))
+        mill.report(worker, outcome(job, tags=frozenset({Tag("done")})))
+        seen = rest_of(program, executor, program.send(rows))
+        executor.commit()
+    assert (seen.record.state, seen.tags) == (JobState.RUNNING, frozenset())
+    assert mill.get(job.id).tags == {Tag("done")}
+
+
+@pytest.mark.parametrize("kind", [GetJob, ListQueues, ListWorkers])
+def test_what_reads_in_several_statements_is_one_transaction(kind):
+    assert kind in SNAPSHOTS

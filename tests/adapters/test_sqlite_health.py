@@ -1,17 +1,25 @@
 """What an SQLite file and the system say of themselves, and that nobody is disturbed by asking."""
 
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from tidemill.adapters import sqlite_look
 from tidemill.adapters.sqlite import SqliteStore
 from tidemill.adapters.sqlite_health import has_tables, writer_of
 from tidemill.errors import StoreError
+from tidemill.store.doctor import ReadClock
+from tidemill.store.enqueue import Enqueue
+from tidemill.store.monitor import ListQueues
+from tidemill.values.ids import JobId, uuid7
+from tidemill.values.jobs import NewJob
 
 LOCKS = Path("/proc/locks")
 HOLDER = """
@@ -99,13 +107,56 @@ def test_the_note_of_a_long_wait_is_told(store, path):
     assert (noted.until.timestamp(), noted.waited.total_seconds()) == (1, 2.5)
 
 
-def test_asking_changes_no_byte_of_a_database(path):
+def files_beside(path):
+    return {file.name: file.read_bytes() for file in path.parent.iterdir()}
+
+
+@pytest.mark.parametrize("mode", ["wal", "delete"])
+def test_asking_changes_no_file_and_makes_none(path, mode):
     with closing(sqlite3.connect(path)) as db:
-        db.execute("PRAGMA journal_mode = DELETE")
-    before = path.read_bytes()
-    with closing(SqliteStore(path, auto_migrate=False)) as store:
-        assert store.examine().settings["journal_mode"] == "delete"
-    assert path.read_bytes() == before
+        db.execute(f"PRAGMA journal_mode = {mode}")
+    before = files_beside(path)
+    with closing(SqliteStore(path)) as store:
+        assert store.examine().settings["journal_mode"] == mode
+        with store.looking() as look:
+            look.perform(ReadClock())
+    assert files_beside(path) == before
+
+
+def test_the_log_that_a_crash_left_is_read_and_left(path, tmp_path):
+    crashed = tmp_path / "crashed"
+    crashed.mkdir()
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("INSERT INTO tidemill_queues VALUES ('mail', 1)")
+        for file in path.parent.glob("jobs.db*"):
+            shutil.copy(file, crashed)
+    before = files_beside(crashed / "jobs.db")
+    assert before["jobs.db-wal"]
+    with closing(SqliteStore(crashed / "jobs.db")) as store, store.looking() as look:
+        (queue,) = look.perform(ListQueues())
+    assert (queue.queue, queue.paused) == ("mail", True)
+    after = files_beside(crashed / "jobs.db")
+    assert {name: after[name] for name in ("jobs.db", "jobs.db-wal")} == {
+        name: before[name] for name in ("jobs.db", "jobs.db-wal")
+    }
+
+
+def test_who_looks_cannot_write(store):
+    job = NewJob(id=JobId(uuid7(1, 1)), wire_name="t.job")
+    with store.looking() as look, pytest.raises(StoreError, match="readonly"):
+        look.perform(Enqueue((job,)))
+
+
+def test_a_question_that_takes_too_long_is_given_up_and_the_next_is_asked(store, path, monkeypatch):
+    with closing(sqlite3.connect(path)) as db, db:
+        names = [(f"q{n}",) for n in range(2_000)]
+        db.executemany("INSERT INTO tidemill_queues VALUES (?, 1)", names)
+    monkeypatch.setattr(sqlite_look, "QUESTION", timedelta(0))
+    with store.looking() as look:
+        with pytest.raises(StoreError, match="took longer than it may"):
+            look.perform(ListQueues())
+        monkeypatch.setattr(sqlite_look, "QUESTION", timedelta(hours=1))
+        assert len(look.perform(ListQueues())) == len(names)
 
 
 def test_a_database_without_our_tables_is_told_with_its_version_zero(tmp_path):

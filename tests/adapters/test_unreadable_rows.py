@@ -136,6 +136,34 @@ def test_a_lone_scheduled_row_without_a_due_instant_is_found_at_the_next_poll(be
     assert stored("SELECT state, cause FROM tidemill_jobs") == [(7, causes.UNREADABLE)]
 
 
+@pytest.mark.parametrize("wrong", ["'soon'", "x'00'"])
+def test_a_scheduled_row_without_a_due_instant_is_found_behind_one_that_is_due_later(
+    bench, alter, stored, wrong
+):
+    other = bench.job(delay=HOUR, queue="other")
+    later, bad = bench.job(delay=HOUR), bench.job(delay=HOUR)
+    bench.enqueue(other, later, bad)
+    alter(f"UPDATE tidemill_jobs SET due_at = {wrong} {OF_LAST}")
+    worker = bench.register()
+    bench.maintain()
+    assert bench.claim(worker) == ()
+    assert bench.get(bad.id).state is JobState.QUARANTINED
+    assert bench.get(later.id).state is bench.get(other.id).state is JobState.SCHEDULED
+
+
+def test_rows_without_a_due_instant_are_found_some_at_a_time(bench, alter):
+    bench.enqueue(*[bench.job(delay=HOUR, queue=f"q{n % 2}") for n in range(3)])
+    alter("UPDATE tidemill_jobs SET due_at = 'soon'")
+    assert bench.maintain(limit=2).more
+    assert not bench.maintain(limit=2).more
+    bench.claim(bench.register(queues=("q0", "q1")), queues=("q0", "q1"))
+    counts = bench.store.perform_sync(CountJobs())
+    assert [(each.state, each.count) for each in counts] == [
+        (JobState.QUARANTINED, 2),
+        (JobState.QUARANTINED, 1),
+    ]
+
+
 def test_a_row_due_beyond_the_calendar_waits_and_hides_no_other(bench, alter, clock):
     near, far = bench.job(delay=HOUR, queue="other"), bench.job(delay=HOUR)
     bench.enqueue(near, far)

@@ -129,7 +129,7 @@ def test_an_app_shows_no_secret_of_its_url(
     monkeypatch.setattr("tidemill.app.require_scheme", str)
     mill = Tidemill("postgresql://ada:hidden@db:5432/jobs?password=hidden")
     mill.job("a", aliases=["b"])(print_nothing)
-    assert repr(mill) == "<Tidemill on postgresql://db:5432/jobs, 1 job>"
+    assert repr(mill) == "<Tidemill on postgresql://ada@db:5432/jobs, 1 job>"
     assert repr(Tidemill(store=store)) == f"<Tidemill on a {store.capabilities.name} store, 0 jobs>"
 
 

@@ -1,6 +1,7 @@
 """Declaring jobs: what the decorator takes, and what it refuses at once."""
 
 import functools
+import subprocess
 import sys
 from collections.abc import Callable
 from datetime import timedelta
@@ -249,6 +250,31 @@ def test_an_annotation_is_only_looked_up_when_it_is_needed(mill: Tidemill) -> No
     mill.job("sell")(sell)
     with pytest.raises(DeclarationError, match="'Nowhere' of parameter 'order' of 'sell'"):
         definition(mill, "sell").resolve()
+
+
+UNKNOWN_NAMES = """
+from tidemill import INJECTED, Tidemill
+from tidemill.errors import DeclarationError
+
+mill = Tidemill()
+@mill.job("parameter")
+def parameter(order: "Nowhere") -> None: ...
+@mill.job("output")
+def output() -> "Nowhere": ...
+@mill.job("service")
+def service(stock: "Nowhere" = INJECTED) -> None: ...
+for each in mill.registry:
+    try:
+        each.resolve()
+    except DeclarationError:
+        print(each.wire_name)
+"""
+
+
+def test_names_that_do_not_exist_are_found_by_an_optimising_python_too() -> None:
+    command = [sys.executable, "-O", "-c", UNKNOWN_NAMES]
+    told = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert told.stdout.split() == ["parameter", "output", "service"]
 
 
 def test_a_group_puts_its_prefix_before_every_name(mill: Tidemill) -> None:

@@ -1,6 +1,8 @@
 """Enqueuing: what a handle's options ask the store for."""
 
 import asyncio
+import sqlite3
+from contextlib import closing
 from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any
 
@@ -295,8 +297,8 @@ async def test_a_mapping_of_tags_is_its_pairs(mill: Tidemill) -> None:
         (lambda capture: [capture.bind("p-1"), capture], r"Write capture\.bind\(…\)"),
         (lambda capture: [capture.function], r"Write job\.bind\(…\)"),
         (lambda capture: ["p-1"], "was given 'p-1'"),
-        (lambda capture: capture.bind("p-1"), r"takes a list of calls"),
-        (lambda capture: capture, r"takes a list of calls"),
+        (lambda capture: capture.bind("p-1"), r"a list of calls"),
+        (lambda capture: capture, r"a list of calls"),
     ],
     ids=["a job among calls", "a function", "an argument", "one call", "one job"],
 )
@@ -308,4 +310,9 @@ def test_what_is_no_bound_call_is_refused_with_what_to_write(
         mill.sync.enqueue_many(several)
     with pytest.raises(ConfigurationError, match=says):
         asyncio.run(mill.enqueue_many(several))
+    with (
+        closing(sqlite3.connect(":memory:")) as tx,
+        pytest.raises(ConfigurationError, match=f"^enqueue_many_in takes.*{says}"),
+    ):
+        mill.enqueue_many_in(tx, several)
     assert mill.jobs.sync.counts() == ()

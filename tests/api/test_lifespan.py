@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 import os
 import signal
@@ -21,7 +20,6 @@ from tests.waiting import until
 
 from tidemill import Tidemill
 from tidemill.errors import ConfigurationError, DeclarationError, SchemaError, StoreError
-from tidemill.lifespan import WorkerOptions
 from tidemill.store.lease import Beat, Deregister, Register
 from tidemill.store.memory import MemoryStore, VirtualClock
 from tidemill.store.monitor import ListWorkers
@@ -118,11 +116,6 @@ async def test_the_end_waits_for_handlers_before_the_client_is_closed(mill: Tide
     assert seen == [True]
     async with mill.lifespan():
         assert (await mill.jobs.get(ref)).record.state == "succeeded"
-
-
-def test_the_settings_are_those_of_a_worker() -> None:
-    settings = set(inspect.signature(Tidemill.worker).parameters) - {"self"}
-    assert set(WorkerOptions.__annotations__) == settings
 
 
 async def test_a_job_that_cannot_run_fails_at_the_start(mill: Tidemill) -> None:

@@ -1,12 +1,15 @@
 """Declaring handlers for processes: only what another process can import."""
 
 import os
+import runpy
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tidemill import JobGroup, Tidemill
 from tidemill.errors import DeclarationError
+from tidemill.process_jobs import finder_of
 
 
 def top_level(number: int) -> int:
@@ -44,3 +47,21 @@ def test_elsewhere_closures_are_welcome(mill: Tidemill) -> None:
     definition = mill.registry.get("thread")
     assert definition is not None
     assert not definition.in_process
+
+
+APP = """
+from tidemill import Tidemill
+mill = Tidemill("memory://")
+@mill.job("work", executor="process")
+def work() -> None: ...
+"""
+
+
+def test_a_job_of_a_file_that_was_run_and_not_imported_is_refused_with_what_to_do(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "orders.py"
+    file.write_text(APP)
+    ran = runpy.run_path(str(file), run_name="orders_that_ran")
+    with pytest.raises(DeclarationError, match=r"'orders_that_ran'.*Put the job into a module"):
+        finder_of(ran["mill"])

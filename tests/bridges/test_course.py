@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from tidemill.bridges.course import course_of
-from tidemill.bridges.footing import Footing
+from tidemill.drivers.footing import Footing
 from tidemill.drivers.run_inside import Say, run_inside
 from tidemill.sql.catalogue import Catalogue
 from tidemill.sql.dialects.postgres import PostgresDialect
@@ -49,6 +49,21 @@ class Empty:
         self.said.append(name)
         rows = len(act.rows) if isinstance(act, Batch) else 1
         return self.answers.get(name, [{"count": rows, "id": UUID(int=1)}])
+
+
+class Failing(Empty):
+    """One on which a statement fails; with `aborted`, all that follows it does too."""
+
+    def __init__(self, name: str, *, aborted: bool) -> None:
+        super().__init__(datetime(2026, 3, 1, tzinfo=UTC))
+        self.name = name
+        self.aborted = aborted
+
+    def step(self, act: Any) -> Any:
+        rows = super().step(act)
+        if self.said[-1] == self.name or (self.aborted and self.name in self.said):
+            raise TimeoutError(self.said[-1])
+        return rows
 
 
 class OnServer:
@@ -94,6 +109,29 @@ def test_what_writes_more_than_once_is_in_a_savepoint(tags: frozenset[Tag]) -> N
     said = OnServer().said(Enqueue(jobs))
     assert [said[0], said[-1]] == IN_A_SAVEPOINT
     assert "bound_lock_wait" not in said
+
+
+@pytest.mark.parametrize("aborted", [False, True])
+def test_what_was_written_before_a_failure_is_undone_where_the_server_has_not_done_so(
+    aborted: bool,
+) -> None:
+    """A driver may fail by itself, as at the end of a time-out of its own."""
+    jobs = (job(1, tags=frozenset({Tag("vip", "")})), job(2))
+    connection = Failing("insert_tag", aborted=aborted)
+    with pytest.raises(TimeoutError, match="insert_tag"):
+        run_inside(course_of(Enqueue(jobs), OnServer().footing, WAIT), connection)
+    undone = ["ROLLBACK TO SAVEPOINT tidemill", "RELEASE SAVEPOINT tidemill"]
+    after = connection.said[connection.said.index("insert_tag") + 1 :]
+    assert after == ["SAVEPOINT tidemill_alive", *([] if aborted else undone)]
+
+
+def test_a_drivers_own_failure_leaves_the_users_lock_timeout() -> None:
+    connection = Failing("insert_job", aborted=False)
+    with pytest.raises(TimeoutError, match="insert_job"):
+        run_inside(
+            course_of(Enqueue((job(1, idempotency_key="k"),)), OnServer().footing, WAIT), connection
+        )
+    assert connection.said[-1] == "restore_lock_wait"
 
 
 def test_many_with_a_key_are_both() -> None:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 
 import aiosqlite
 import asyncpg
@@ -55,6 +56,26 @@ def test_a_sqlite3_connection_in_autocommit(on_sqlite: Shop) -> None:
 async def test_an_aiosqlite_connection_in_autocommit(on_sqlite: Shop) -> None:
     async with aiosqlite.connect(on_sqlite.place, isolation_level=None) as connection:
         await refused_awaited(on_sqlite, connection, r"await connection\.execute\(.BEGIN IMM")
+
+
+@pytest.mark.parametrize(
+    "kind", ["aiosqlite", "sqlalchemy connection", "sqlalchemy async connection"]
+)
+async def test_a_connection_to_a_file_in_autocommit_that_does_not_say_so(
+    on_sqlite: Shop, monkeypatch, kind: str
+) -> None:
+    """As one of aiosqlite with autocommit=True, from Python 3.12 on."""
+    for bridge in ("sqlite", "sqlalchemy"):
+        name = f"tidemill.bridges.{bridge}.require_sqlite_transaction"
+        monkeypatch.setattr(name, lambda *_connection: None)
+    connect = partial(sqlite3.connect, isolation_level=None, check_same_thread=False)
+    monkeypatch.setattr(sqlite3, "connect", connect)
+    monkeypatch.setattr(sqlite3.dbapi2, "connect", connect)
+    async with ON_SQLITE[kind](on_sqlite.place) as transaction:
+        with pytest.raises(TransactionRefused, match="commits each statement by itself"):
+            await transaction.enqueue(on_sqlite.capture, "p-1")
+        await transaction.rollback()
+    assert on_sqlite.ids() == []
 
 
 def test_a_psycopg_connection_in_autocommit_outside_a_block(on_postgres: Shop) -> None:

@@ -130,6 +130,33 @@ async def test_above_read_committed_the_databases_own_error_says_to_try_again(on
     assert own.sqlstate == "40001"
 
 
+@pytest.mark.parametrize("level", ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"])
+async def test_a_key_is_free_once_its_job_has_ended_whatever_a_snapshot_shows(
+    on_server: Where, level: str
+) -> None:
+    shop = on_server.shop
+    ended = await shop.keyed("k").enqueue("p-1")
+    async with on_server.transaction() as transaction:
+        await transaction.execute(f"SET TRANSACTION ISOLATION LEVEL {level}")
+        await transaction.execute("SELECT count(*) FROM orders")
+        await shop.mill.jobs.cancel(ended, actor="ada")
+        ref = await transaction.enqueue(shop.keyed("k"), "p-2")
+        await transaction.commit()
+    assert not ref.deduplicated
+    assert sorted(shop.ids()) == sorted([ended.id, ref.id])
+
+
+async def test_a_key_of_a_job_that_is_active_is_known_from_a_snapshot_too(on_server: Where) -> None:
+    shop = on_server.shop
+    active = await shop.keyed("k").enqueue("p-1")
+    async with on_server.transaction() as transaction:
+        await transaction.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        ref = await transaction.enqueue(shop.keyed("k"), "p-2")
+        await transaction.commit()
+    assert (ref.id, ref.deduplicated) == (active.id, True)
+    assert shop.ids() == [active.id]
+
+
 def test_the_bound_of_one_call_may_be_given(on_postgres: Shop) -> None:
     shop = on_postgres
     with psycopg.connect(shop.place) as first, psycopg.connect(shop.place) as second:

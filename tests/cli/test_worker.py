@@ -1,21 +1,26 @@
 """`tidemill worker` as a process: it runs jobs, obeys signals, and refuses what cannot work."""
 
+import inspect
 import os
 import signal
 import subprocess
 import sys
 from contextlib import closing
 from dataclasses import fields
+from datetime import timedelta
 
 import msgspec
 import pytest
 
+from tidemill import Tidemill
 from tidemill.adapters.sqlite import SqliteStore
 from tidemill.cli.worker import worker
+from tidemill.lifespan import WorkerOptions
 from tidemill.shell.identity import new_id
 from tidemill.shell.settings import WorkerSettings
 from tidemill.store.enqueue import Enqueue
 from tidemill.store.monitor import GetJob
+from tidemill.values.durations import duration
 from tidemill.values.ids import JobId
 from tidemill.values.jobs import NewJob
 
@@ -49,6 +54,21 @@ def more() -> None:
 """
 
 
+CLOSES = """
+from contextlib import asynccontextmanager
+from app import mill, tell
+
+@asynccontextmanager
+async def scope(context):
+    yield None
+
+async def close():
+    tell("closed")
+
+mill.use_scopes(scope, close=close)
+"""
+
+
 class Folder:
     """A directory with an application, a store, and a pipe that handlers tell things through."""
 
@@ -56,6 +76,7 @@ class Folder:
         self.path = path
         (path / "app.py").write_text(APP)
         (path / "more.py").write_text(MORE)
+        (path / "closes.py").write_text(CLOSES)
         os.mkfifo(path / "told")
         self.told = os.open(path / "told", os.O_RDWR)
         self.store = SqliteStore(path / "jobs.db")
@@ -124,6 +145,17 @@ def test_it_runs_jobs_until_a_signal_and_exits_with_0(folder, start, number):
     assert "Traceback" not in log
 
 
+def test_it_closes_what_services_come_from_after_the_last_attempt(folder, start):
+    folder.enqueue("greet", b'{"name":"ada"}')
+    process = start("--import", "closes")
+    assert folder.wait_for_word() == "greeted"
+    process.send_signal(signal.SIGTERM)
+    assert folder.wait_for_word() == "closed"
+    _, log = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert "Stopped." in log
+
+
 def test_a_shutdown_gives_back_what_does_not_finish(folder, start):
     job_id = folder.enqueue("wait")
     process = start("--grace", "0s")
@@ -168,10 +200,30 @@ def test_the_log_is_json_on_request(folder, start):
     assert registered["message"] == f"Registered as worker {registered['worker']}."
 
 
-def test_every_setting_of_a_worker_is_an_option_with_the_same_default():
-    given = worker.make_context("worker", ["app:mill"]).params
+OF_THE_COMMAND = {"app_name", "store_url", "processes", "modules", "as_json", "log_level"}
+"""What is said to the command and not to its worker."""
+
+
+def test_a_worker_has_the_same_settings_wherever_they_are_said():
     settings = {field.name: field.default for field in fields(WorkerSettings)}
+    method = dict(inspect.signature(Tidemill.worker).parameters)
+    del method["self"]
+    options = {option.name: option.opts for option in worker.params}
+    of_worker = {name: said for name, said in options.items() if name not in OF_THE_COMMAND}
+    assert method.keys() == settings.keys()
+    assert WorkerOptions.__annotations__.keys() == settings.keys()
+    assert of_worker == {name: [f"--{name.replace('_', '-')}"] for name in settings}
+
+
+def test_a_setting_is_by_default_the_same_wherever_it_is_said():
+    settings = {field.name: field.default for field in fields(WorkerSettings)}
+    given = worker.make_context("worker", ["app:mill"]).params
     assert {name: given[name] for name in settings} == settings
+    for name, parameter in inspect.signature(Tidemill.worker).parameters.items():
+        if name != "self":
+            said = parameter.default
+            meant = settings[name]
+            assert (duration(said, name) if isinstance(meant, timedelta) else said) == meant
 
 
 @pytest.mark.parametrize(

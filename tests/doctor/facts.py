@@ -29,7 +29,7 @@ POSTGRES = {
 }  # fmt: skip
 SQLITE = {
     "version": "3.40.1", "journal_mode": "wal", "synchronous": "NORMAL", "page_size": "4096",
-    "page_count": "20", "freelist_count": "0", "file_bytes": "81920", "wal_bytes": "0",
+    "freelist_count": "0", "file_bytes": "81920", "wal_bytes": "0",
     "disk_free_bytes": "90000000000",
 }  # fmt: skip
 

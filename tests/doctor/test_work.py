@@ -111,7 +111,7 @@ def test_nothing_stuck_is_well():
     [
         ("abandoned", "problem", "2 jobs have no live worker, and no sweep has found them: "),
         ("overdue", "warning", "2 jobs have been running since their timeout ended: "),
-        ("unsettled", "warning", "2 jobs have succeeded in their own transaction"),
+        ("unsettled", "warning", "2 jobs have succeeded in a transaction of their handler"),
     ],
 )
 def test_each_kind_of_stuck_job_is_told_with_its_ids(kind, result, says):
@@ -131,7 +131,7 @@ def test_more_stuck_jobs_than_are_shown_are_counted():
 
 def letters(age, dead=12, quarantined=0):
     group = DeadLetter(JobState.DEAD, "orders.capture", "poison", 12, NOW - age)
-    return DeadLetters(NOW, (group,), dead, quarantined, newest=100_000)
+    return DeadLetters(NOW, (group,), 1, dead, quarantined, NOW - age, newest=100_000)
 
 
 def test_dead_letters_of_the_last_day_are_a_warning_and_older_ones_are_only_told():
@@ -146,8 +146,16 @@ def test_dead_letters_of_the_last_day_are_a_warning_and_older_ones_are_only_told
     assert "12 dead jobs" in found.found
 
 
+def test_a_death_of_today_in_a_small_group_is_a_warning_and_every_group_is_counted():
+    old = letters(timedelta(days=2)).groups * 5
+    found = DeadLetters(NOW, old, 8, 63, 0, NOW - MINUTE, newest=100_000)
+    (finding,) = judge_dead_letters(found)
+    assert finding.result is Result.WARNING
+    assert finding.found.endswith("and 5 more. The last ended 1 min ago.")
+
+
 def test_no_dead_letters_are_told_with_how_far_it_looked():
-    (found,) = judge_dead_letters(DeadLetters(NOW, (), 0, 0, newest=100_000))
+    (found,) = judge_dead_letters(DeadLetters(NOW, (), 0, 0, 0, None, newest=100_000))
     assert (found.result, found.found) == (
         Result.OK, "None of the newest 100,000 jobs is dead or quarantined.",
     )  # fmt: skip

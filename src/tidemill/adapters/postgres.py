@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
 from threading import Lock
 from typing import Final, Self, TypeVar
@@ -23,7 +23,7 @@ from tidemill.adapters.postgres_sync import (
     missing_steps,
 )
 from tidemill.adapters.postgres_url import Prepared, read_prepared, read_url
-from tidemill.bridges.footing import Footing
+from tidemill.drivers.footing import Footing
 from tidemill.drivers.postgres_session import LOCK_TIMEOUT, STATEMENT_TIMEOUT, Limits
 from tidemill.drivers.psycopg import PsycopgExecutor
 from tidemill.errors import StoreError
@@ -168,6 +168,9 @@ class PostgresStore:
 
     def examine(self) -> DatabaseHealth:
         return examine(self._site)
+
+    def looking(self) -> AbstractContextManager[SyncChannel]:
+        return nullcontext(self._open().threads)
 
     def close(self) -> None:
         with self._lock:

@@ -12,22 +12,20 @@ from weakref import WeakKeyDictionary
 from tidemill.adapters.patience import patiently_async
 from tidemill.adapters.postgres_site import Announcement, Site, answer_may_be_lost
 from tidemill.adapters.postgres_sync import prepare
+from tidemill.adapters.precedence import is_workers_own
 from tidemill.drivers.asyncpg import AsyncpgExecutor
 from tidemill.drivers.run import look_async, run_async
 from tidemill.sql.programs.registry import (
-    examines,
     glance_for,
     program_for,
     quick_for,
+    reads_one_state,
     writes,
 )
 from tidemill.store.contract import Operation
-from tidemill.store.exchange import Exchange
-from tidemill.store.lease import Maintain
 
 R = TypeVar("R")
 
-_OWN = (Exchange, Maintain)
 _OWN_SIZE = 2
 
 
@@ -86,7 +84,7 @@ class LoopPools:
         self._own = LoopPool(site.open_async, _OWN_SIZE)
 
     def of(self, operation: Operation[object]) -> LoopPool:
-        return self._own if isinstance(operation, _OWN) else self._calls
+        return self._own if is_workers_own(operation) else self._calls
 
     def close(self) -> None:
         self._calls.close()
@@ -140,7 +138,7 @@ class AsyncChannels:
         async with pool.lend() as executor:
             if not site.checked:
                 await asyncio.to_thread(self._prepare)
-            if examines(operation):
+            if reads_one_state(operation):
                 program = program_for(operation, site.env)
                 return await run_async(program, executor, write=False)
             if not writes(operation):

@@ -14,10 +14,10 @@ from tidemill.drivers.run import look, run
 from tidemill.errors import StoreUnavailable
 from tidemill.sql.migrations import Migration, migrate, missing
 from tidemill.sql.programs.registry import (
-    examines,
     glance_for,
     program_for,
     quick_for,
+    reads_one_state,
     writes,
 )
 from tidemill.store.contract import Operation
@@ -52,7 +52,7 @@ class PostgresChannel:
         with self._lend() as executor:
             if not site.checked:
                 prepare(site, executor)
-            if examines(operation):
+            if reads_one_state(operation):
                 return run(program_for(operation, site.env), executor, write=False)
             if not writes(operation):
                 return look(program_for(operation, site.env), executor)

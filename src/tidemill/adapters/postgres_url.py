@@ -7,6 +7,7 @@ from typing import Final, Literal, get_args
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from tidemill.errors import ConfigurationError
+from tidemill.values.urls import without_secrets
 
 Prepared = Literal["auto", "off"]
 SCHEMES: Final = ("postgresql", "postgres")
@@ -41,7 +42,7 @@ def read_url(url: str, own: frozenset[str] = frozenset()) -> PostgresUrl:
     """
     try:
         parts = urlsplit(url)
-        port = parts.port
+        _ = parts.port  # raises where it is none
     except ValueError as error:
         message = "The URL of the PostgreSQL store cannot be read: its host or port is malformed."
         raise ConfigurationError(message) from error
@@ -55,13 +56,10 @@ def read_url(url: str, own: frozenset[str] = frozenset()) -> PostgresUrl:
     ours = {name: value for name, value in query if name in own}
     theirs = [(name, value) for name, value in query if name not in own]
     shared = [(name, value) for name, value in theirs if name not in _LIBPQ_ONLY]
-    host = parts.hostname or ""
-    place = f"{host}:{port}" if port else host
-    shown = f"postgresql://{parts.username}@{place}" if parts.username else f"postgresql://{place}"
     return PostgresUrl(
         libpq=urlunsplit(parts._replace(query=urlencode(theirs))),
         asyncpg=urlunsplit(parts._replace(query=urlencode(shared))),
-        shown=f"{shown}{parts.path}",
+        shown=without_secrets(url),
         options=ours,
     )
 

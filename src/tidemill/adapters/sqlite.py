@@ -13,6 +13,7 @@ from typing import Final, Self, TypeVar
 
 from tidemill.adapters.connection_thread import ConnectionThread
 from tidemill.adapters.hints import Wake
+from tidemill.adapters.precedence import is_workers_own
 from tidemill.adapters.sqlite_channel import POLL_SECONDS, Site, SqliteChannel
 from tidemill.adapters.sqlite_files import (
     BUSY_TIMEOUT,
@@ -23,8 +24,9 @@ from tidemill.adapters.sqlite_files import (
     settings_of,
 )
 from tidemill.adapters.sqlite_health import PRODUCT, examine
+from tidemill.adapters.sqlite_look import looking
 from tidemill.adapters.waiting import outcome_of
-from tidemill.bridges.footing import Footing
+from tidemill.drivers.footing import Footing
 from tidemill.drivers.sqlite import require_version
 from tidemill.errors import StoreError
 from tidemill.sql.catalogue import Catalogue, substitute
@@ -159,6 +161,9 @@ class SqliteStore:
     def examine(self) -> DatabaseHealth:
         return examine(self._site)
 
+    def looking(self) -> AbstractContextManager[SyncChannel]:
+        return looking(self._site)
+
     def close(self) -> None:
         with self._lock:
             threads, self._threads = self._threads, None
@@ -176,7 +181,8 @@ class SqliteStore:
     def _submit(self, operation: Operation[R]) -> Future[R]:
         threads = self._open()
         thread = threads.writer if writes(operation) else threads.reader
-        return thread.submit(lambda channel: channel.perform(operation))
+        first = is_workers_own(operation)
+        return thread.submit(lambda channel: channel.perform(operation), first=first)
 
     def _open(self) -> Threads:
         with self._lock:

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from tidemill.adapters.sqlite_channel import Site
-from tidemill.drivers.run import run
+from tidemill.adapters.sqlite_look import looking, open_to_look
 from tidemill.drivers.sqlite import SqliteExecutor
-from tidemill.drivers.sqlite_errors import translated
 from tidemill.errors import StoreError
 from tidemill.sql.catalogue import Catalogue
 from tidemill.sql.dialects.sqlite import SqliteDialect
@@ -40,13 +39,8 @@ def examine(site: Site) -> DatabaseHealth:
         StoreError: the file cannot be read or is no database.
     """
     path = site.settings.path
-    try:
-        with closing(_read_only(path)) as connection:
-            executor = SqliteExecutor(connection, site.catalogue, site.clock)
-            program = examine_database(site.env, PRODUCT, str(path))
-            health = run(program, executor, write=False)
-    except sqlite3.Error as error:
-        raise translated(error, f"open {path}") from error
+    with looking(site) as look:
+        health = look.run(examine_database(site.env, PRODUCT, str(path)))
     settings = {
         **health.settings,
         "synchronous": site.settings.synchronous,
@@ -63,7 +57,7 @@ def has_tables(path: Path) -> bool | None:
     It is opened for reading only, so it stays as it is.
     """
     try:
-        with closing(_read_only(path.absolute())) as connection:
+        with closing(open_to_look(path)) as connection:
             executor = SqliteExecutor(connection, Catalogue(SqliteDialect()), lambda: _NO_TIME)
             return bool(executor.step(Statement("find_meta")))
     except (sqlite3.Error, StoreError):
@@ -115,10 +109,6 @@ def _long_writers(path: Path) -> tuple[SessionHealth, ...]:
             holds="the write lock",
         ),
     )
-
-
-def _read_only(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, isolation_level=None)
 
 
 def _locks() -> list[str]:

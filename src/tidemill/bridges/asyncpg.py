@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 import asyncpg
 
-from tidemill.bridges.footing import Footing
 from tidemill.bridges.refusals import refuse_autocommit, refuse_closed, require_database
 from tidemill.drivers.asyncpg_steps import AsyncpgSteps
+from tidemill.drivers.footing import Footing
 from tidemill.drivers.run_inside import Course, run_inside_async
 
 if TYPE_CHECKING:

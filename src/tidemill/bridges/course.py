@@ -1,19 +1,21 @@
 """What goes around a program in a transaction of the user's: bounds, and undoing what failed.
 
 On PostgreSQL an error of the database fails the whole transaction, so nothing half done can be
-committed. What fails without one (a refusal, a caller that was cancelled) is undone here. SQLite
-keeps what succeeded before an error, so there it is always undone here.
+committed. What fails without one (a refusal, a caller that was cancelled, a time-out of the driver)
+is undone here. SQLite keeps what succeeded before an error, so there it is always undone here.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Final, TypeVar
 
-from tidemill.bridges.footing import Footing
-from tidemill.drivers.run_inside import Act, Course, Say, StepFailed
+from tidemill.core.admission import admit
+from tidemill.drivers.footing import Footing
+from tidemill.drivers.run_inside import SAVEPOINT, Act, Course, Say, StepFailed
 from tidemill.errors import TransactionRefused
 from tidemill.sql.program import Program, Statement
 from tidemill.sql.programs.registry import program_for, quick_for
@@ -24,13 +26,20 @@ from tidemill.store.enqueue import Enqueue
 R = TypeVar("R")
 
 _MILLISECOND: Final = timedelta(milliseconds=1)
-_SAVEPOINT: Final = Say("SAVEPOINT tidemill")
 _RELEASE: Final = Say("RELEASE SAVEPOINT tidemill")
-_UNDO: Final = Say("ROLLBACK TO SAVEPOINT tidemill")
+_UNDO: Final = (Say("ROLLBACK TO SAVEPOINT tidemill"), _RELEASE)
+_UNDO_UNLESS_FAILED: Final = (Say("SAVEPOINT tidemill_alive"), *_UNDO)
+"""A transaction that has failed refuses the first, and so stays failed: to roll back to a savepoint
+would have it go on."""
 
 
 def course_of(operation: Operation[R], footing: Footing, wait: timedelta) -> Course[R]:
-    """What performs an operation in the user's transaction."""
+    """What performs an operation in the user's transaction.
+
+    Raises:
+        Refused: the store cannot hold what it asks for.
+    """
+    _refuse_at_sight(operation, footing)
     if footing.database == "SQLite":
         return on_sqlite(program_for(operation, footing.env), footing, wait)
     return _on_postgres(operation, footing, wait)
@@ -46,7 +55,7 @@ def on_sqlite(program: Program[R], footing: Footing, wait: timedelta) -> Course[
     rows = yield Statement("joined_file")
     _require_file(rows[0]["file"] if rows else "", footing.file)
     yield from _take_write_lock(_milliseconds(wait))
-    return (yield from _undoable(program, after_failed_steps=True))
+    return (yield from _undoable(program, after_failed_step=_UNDO))
 
 
 def on_postgres(
@@ -58,7 +67,7 @@ def on_postgres(
     needs no savepoint: it has written all or nothing.
     """
     course = program if wait is None else _bounded(program, _milliseconds(wait))
-    return course if writes_once else _undoable(course, after_failed_steps=False)
+    return course if writes_once else _undoable(course, after_failed_step=_UNDO_UNLESS_FAILED)
 
 
 def _on_postgres(operation: Operation[R], footing: Footing, wait: timedelta) -> Course[R]:
@@ -86,18 +95,27 @@ def _writes_once(operation: Operation[object]) -> bool:
     return isinstance(operation, Complete)
 
 
-def _undoable(course: Course[R], *, after_failed_steps: bool) -> Course[R]:
-    yield _SAVEPOINT
+def _refuse_at_sight(operation: Operation[object], footing: Footing) -> None:
+    """Before there is a savepoint to go back to, although the program refuses the same.
+
+    To go back would undo what other tasks of the application have said on the connection since.
+    """
+    if isinstance(operation, Enqueue):
+        for job in operation.jobs:
+            admit(job, footing.env.bounds)
+
+
+def _undoable(course: Course[R], *, after_failed_step: Sequence[Act]) -> Course[R]:
+    yield SAVEPOINT
     try:
         answer = yield from course
     except StepFailed:
-        if after_failed_steps:
-            yield from _trying(_UNDO, _RELEASE)
+        yield from _trying(*after_failed_step)
         raise
     except GeneratorExit:
         raise
     except BaseException:
-        yield from _trying(_UNDO, _RELEASE)
+        yield from _trying(*_UNDO)
         raise
     yield _RELEASE
     return answer
@@ -109,7 +127,7 @@ def _bounded(course: Course[R], milliseconds: int) -> Course[R]:
     restore = [Statement("restore_lock_wait", {"setting": rows[0]["setting"]})] if changed else []
     try:
         answer = yield from course
-    except (StepFailed, GeneratorExit):
+    except GeneratorExit:
         raise
     except BaseException:
         yield from _trying(*restore)

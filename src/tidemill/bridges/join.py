@@ -12,11 +12,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from tidemill.bridges.kinds import Kind, kind_of
+from tidemill.bridges.turns import turn, turn_async
 from tidemill.errors import TransactionRefused
 from tidemill.store.contract import Operation, Store
 
 if TYPE_CHECKING:
-    from tidemill.bridges.footing import Footing, Lends
+    from tidemill.drivers.footing import Footing, Lends
 
 R = TypeVar("R")
 
@@ -89,9 +90,11 @@ def _bridged(
     wait = footing.lock_wait if lock_wait is None else lock_wait
 
     def perform(operation: Operation[Any]) -> Any:
-        return bridge.run(tx, footing, course_of(operation, footing, wait))
+        with turn(tx):
+            return bridge.run(tx, footing, course_of(operation, footing, wait))
 
     async def perform_async(operation: Operation[Any]) -> Any:
-        return await bridge.run_async(tx, footing, course_of(operation, footing, wait))
+        async with turn_async(tx):
+            return await bridge.run_async(tx, footing, course_of(operation, footing, wait))
 
     return AsyncJoined(perform_async) if kind.awaited else Joined(perform)

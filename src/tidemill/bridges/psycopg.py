@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg.pq import PipelineStatus, TransactionStatus
 
-from tidemill.bridges.footing import Footing
 from tidemill.bridges.refusals import named, refuse_autocommit, refuse_closed, require_database
+from tidemill.drivers.footing import Footing
 from tidemill.drivers.psycopg_steps import PsycopgAsyncSteps, PsycopgSteps
 from tidemill.drivers.run_inside import Course, run_inside, run_inside_async
 from tidemill.errors import TransactionRefused

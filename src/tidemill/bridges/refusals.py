@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidemill.bridges.footing import Database, Footing
+from tidemill.drivers.footing import Database, Footing
 from tidemill.errors import TransactionRefused
 
 

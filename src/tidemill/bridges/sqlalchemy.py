@@ -9,13 +9,13 @@ from sqlalchemy.exc import InvalidRequestError, UnboundExecutionError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession, async_scoped_session
 from sqlalchemy.orm import Session, scoped_session
 
-from tidemill.bridges.footing import Footing
 from tidemill.bridges.refusals import (
     refuse_autocommit,
     refuse_closed,
     require_database,
     require_sqlite_transaction,
 )
+from tidemill.drivers.footing import Footing
 from tidemill.drivers.run_inside import Course, run_inside
 from tidemill.drivers.sqlalchemy_steps import SqlalchemySteps
 from tidemill.errors import TransactionRefused

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sqlite3
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from tidemill.bridges.footing import Footing
 from tidemill.bridges.refusals import (
     refuse_closed,
     require_database,
     require_sqlite_transaction,
 )
+from tidemill.drivers.footing import Footing
 from tidemill.drivers.run_inside import Course, run_inside, run_inside_async
 from tidemill.drivers.sqlite_steps import AiosqliteSteps, SqliteSteps
 

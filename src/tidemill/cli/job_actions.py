@@ -138,5 +138,7 @@ def _sentence(verb: str, result: ActionResult, asked: str | None) -> str:
                 f"unchanged: its row cannot be read; `tidemill jobs show {result.job_id}` says "
                 "what is wrong with it"
             )
+        case Effect.BUSY:
+            return "unchanged: another transaction holds its row; try again when that has ended"
         case Effect.NOT_FOUND:
             return "not found"

@@ -145,7 +145,8 @@ def worker(
         app.configure(store_url)
         refuse_missing(store_url)
     try:
-        run_process(kept(app).worker(**settings), hearing)
+        made = kept(app).worker(**settings)
+        run_process(made, hearing, close=None if app.scopes is None else app.scopes.close)
     finally:
         app.close()
 

@@ -74,7 +74,7 @@ class Arguments:
         Raises:
             DeclarationError: one that cannot be found or used.
         """
-        assert self._readers is not None
+        _ = self._readers
 
     def encode(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bytes:
         """The payload of a call. Left-out parameters stay out, so that later defaults apply.

@@ -40,7 +40,7 @@ class Output:
         Raises:
             DeclarationError: it cannot be found or used.
         """
-        assert self._reader is not None
+        _ = self._reader
 
     def encode(self, value: object) -> bytes | None:
         """What to store of a return value.

@@ -209,6 +209,7 @@ def test_dead_letters_are_grouped_and_counted_among_the_newest_jobs(store: Store
     assert lost.cause == details(store, quarantined).record.cause
     short = store.perform_sync(ExamineDeadLetters(limit=1))
     assert (len(short.groups), short.dead, short.quarantined) == (1, 2, 1)
+    assert (short.kinds, short.last_at) == (2, lost.newest_at)
     fewer = store.perform_sync(ExamineDeadLetters(newest=3))
     assert (fewer.dead, fewer.newest) == (1, 3)
 
@@ -218,7 +219,8 @@ def test_an_empty_store_has_nothing_to_find(store: Store) -> None:
     assert store.perform_sync(ExamineWorkers()).workers == ()
     assert store.perform_sync(ExamineBacklog()).queues == ()
     assert store.perform_sync(ExamineNames()) == ()
-    assert store.perform_sync(ExamineDeadLetters()).groups == ()
+    letters = store.perform_sync(ExamineDeadLetters())
+    assert (letters.groups, letters.kinds, letters.last_at) == ((), 0, None)
     assert stuck(store).abandoned.jobs == stuck(store).overdue.jobs == ()
 
 
@@ -227,7 +229,8 @@ def test_a_database_tells_its_time_its_version_and_that_its_schema_fits(
 ) -> None:
     """M2."""
     found = store.examine()
-    assert found.now == clock()
+    with store.looking() as look:
+        assert found.now == look.perform(ReadClock()) == clock()
     assert found.schema.fits
     assert found.product == store.capabilities.name
     assert found.place

@@ -76,6 +76,11 @@ def done(job_id: JobId, state: JobState) -> ActionResult:
     return ActionResult(job_id=job_id, effect=Effect.DONE, state=state)
 
 
+def busy(job_id: JobId, state: JobState) -> ActionResult:
+    """The answer to an action on a job whose row somebody else holds."""
+    return ActionResult(job_id=job_id, effect=Effect.BUSY, state=state)
+
+
 def unreadable(job_id: JobId, state: JobState) -> ActionResult:
     """The answer to an action that would run a job whose row cannot be read."""
     return ActionResult(job_id=job_id, effect=Effect.UNREADABLE, state=state)

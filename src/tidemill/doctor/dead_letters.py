@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Final
 
-from tidemill.doctor.words import counted, lasting, listed
+from tidemill.doctor.words import SHOWN, counted, lasting, listed
 from tidemill.values.doctor import DeadLetter, DeadLetters, Finding, Result
 
 LATELY: Final = timedelta(days=1)
@@ -22,20 +22,28 @@ def judge_dead_letters(letters: DeadLetters) -> list[Finding]:
                 f"None of the newest {letters.newest:,} jobs is dead or quarantined.",
             )
         ]
-    ends = [group.newest_at for group in letters.groups if group.newest_at is not None]
-    lately = any(letters.now - end <= LATELY for end in ends)
-    groups = listed([_group(group, letters.now) for group in letters.groups])
+    lately = letters.last_at is not None and letters.now - letters.last_at <= LATELY
+    groups = listed([_group(group, letters.now) for group in letters.groups], of=letters.kinds)
+    last = _last(letters)
     kinds = ((letters.dead, "dead job"), (letters.quarantined, "quarantined job"))
     counts = [counted(count, kind) for count, kind in kinds if count]
     return [
         Finding(
             "dead letters",
             Result.WARNING if lately else Result.OK,
-            f"{listed(counts)} among the newest {letters.newest:,}: {groups}.",
+            f"{listed(counts)} among the newest {letters.newest:,}: {groups}.{last}",
             "See them with `tidemill jobs list --state dead,quarantined`, and why with `tidemill "
             "jobs show ID`; when it is mended, `tidemill jobs requeue ID`.",
         )
     ]
+
+
+def _last(letters: DeadLetters) -> str:
+    """When the last ended, if that is in no group that is shown."""
+    shown = {group.newest_at for group in letters.groups[:SHOWN]}
+    if letters.last_at is None or letters.last_at in shown:
+        return ""
+    return f" The last ended {lasting(letters.now - letters.last_at)} ago."
 
 
 def _group(group: DeadLetter, now: datetime) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
-from urllib.parse import urlsplit
 
+from tidemill.config import STORE_VARIABLE
 from tidemill.doctor.words import listed
 from tidemill.values.doctor import Finding, Result
+from tidemill.values.urls import without_secrets
 
 PREFIX: Final = "TIDEMILL_"
-KNOWN: Final = ("TIDEMILL_APP", "TIDEMILL_DEBUG", "TIDEMILL_STORE")
+KNOWN: Final = ("TIDEMILL_APP", "TIDEMILL_DEBUG", STORE_VARIABLE)
 _TESTS: Final = ("TIDEMILL_TEST_", "TIDEMILL_DEMO_", "TIDEMILL_ACCEPT")
 """Read by the tests and the demonstration alone."""
 
@@ -29,20 +30,12 @@ def judge_environment(environment: Mapping[str, str]) -> list[Finding]:
                 f"Tidemill reads {listed(KNOWN)}: correct the name, or remove it.",
             )
         )
-    given = [f"{name}={shown(environment[name])}" for name in ours if name in KNOWN]
+    given = [f"{name}={_shown(name, environment[name])}" for name in ours if name in KNOWN]
     said = "; ".join(given) if given else "No setting is given by the environment."
     return [*findings, Finding("environment", Result.OK, said)]
 
 
-def shown(value: str) -> str:
-    """A setting without password, user information or query; an SQLite file's place is kept."""
-    try:
-        parts = urlsplit(value)
-        port = parts.port
-    except ValueError:
-        return "(not shown: it cannot be read as a URL)"
-    if not parts.scheme or "://" not in value:
+def _shown(name: str, value: str) -> str:
+    if name != STORE_VARIABLE:
         return value
-    host = f"{parts.hostname or ''}{f':{port}' if port else ''}"
-    user = f"{parts.username}@" if parts.username else ""
-    return f"{parts.scheme}://{user}{host}{parts.path}{'?…' if parts.query else ''}"
+    return f"{without_secrets(value)}{'?…' if '?' in value else ''}"

@@ -16,7 +16,7 @@ from tidemill.doctor.names import judge_names
 from tidemill.doctor.stuck import judge_stuck
 from tidemill.doctor.workers import judge_workers
 from tidemill.errors import StoreError
-from tidemill.store.contract import Operation, Store
+from tidemill.store.contract import Operation, Store, SyncChannel
 from tidemill.store.doctor import (
     ExamineBacklog,
     ExamineDeadLetters,
@@ -49,7 +49,7 @@ class Report:
 def examine(
     store: Store, environment: Mapping[str, str], *, declared: frozenset[str] | None = None
 ) -> Report:
-    """Ask a store how it is, from this thread. Nothing is written.
+    """Ask a store how it is, from this thread. Nothing is changed.
 
     Args:
         store: the store.
@@ -65,11 +65,13 @@ def examine(
     if not health.schema.fits:
         return Report((*findings, *around), usable=False)
     try:
-        trip = _quickest(store)
+        with store.looking() as look:
+            trip = _quickest(look)
+            work = _work(look, declared)
     except StoreError as error:
         return Report((unreachable(error), *findings, *around), usable=False)
     first = (judge_answer(health, trip), judge_clock(health, trip))
-    return Report((*first, *findings, *_work(store, declared), *around), usable=True)
+    return Report((*first, *findings, *work, *around), usable=True)
 
 
 def unreachable(error: StoreError) -> Finding:
@@ -78,43 +80,45 @@ def unreachable(error: StoreError) -> Finding:
     return Finding("store", Result.PROBLEM, said, "Nothing else could be looked at.")
 
 
-def _quickest(store: Store) -> Trip:
+def _quickest(look: SyncChannel) -> Trip:
     """The quickest of a few trips on an open connection; the first may have to connect."""
     trips: list[Trip] = []
     for _ in range(_TRIPS):
         sent, began = datetime.now(UTC), perf_counter()
-        answer = store.perform_sync(ReadClock())
+        answer = look.perform(ReadClock())
         received = sent + timedelta(seconds=perf_counter() - began)
         trips.append(Trip(sent, answer, received))
     return min(trips, key=lambda trip: trip.took)
 
 
-def _work(store: Store, declared: frozenset[str] | None) -> list[Finding]:
-    force, findings = _asked(store, ExamineWorkers(), "workers")
-    backlog, fault = _asked(store, ExamineBacklog(), "queues")
+def _work(look: SyncChannel, declared: frozenset[str] | None) -> list[Finding]:
+    force, findings = _asked(look, ExamineWorkers(), "workers")
+    backlog, fault = _asked(look, ExamineBacklog(), "queues")
     findings += fault
     if force is not None:
         findings += judge_workers(force, work_waits=backlog is None or bool(backlog.queues))
         findings += [] if backlog is None else judge_backlog(backlog, force)
         findings += _judged(
-            store, ExamineNames(), "wire names", lambda it: judge_names(it, force, declared)
+            look, ExamineNames(), "wire names", lambda it: judge_names(it, force, declared)
         )
-    findings += _judged(store, ExamineStuck(), "running", judge_stuck)
-    findings += _judged(store, ExamineDeadLetters(), "dead letters", judge_dead_letters)
+    findings += _judged(look, ExamineStuck(), "running", judge_stuck)
+    findings += _judged(look, ExamineDeadLetters(), "dead letters", judge_dead_letters)
     return findings
 
 
 def _judged(
-    store: Store, operation: Operation[R], check: str, judge: Callable[[R], Iterable[Finding]]
+    look: SyncChannel, operation: Operation[R], check: str, judge: Callable[[R], Iterable[Finding]]
 ) -> list[Finding]:
-    answer, findings = _asked(store, operation, check)
+    answer, findings = _asked(look, operation, check)
     return findings if answer is None else list(judge(answer))
 
 
-def _asked(store: Store, operation: Operation[R], check: str) -> tuple[R | None, list[Finding]]:
+def _asked(
+    look: SyncChannel, operation: Operation[R], check: str
+) -> tuple[R | None, list[Finding]]:
     """The answer, or the finding that there was none: the other checks go on."""
     try:
-        return store.perform_sync(operation), []
+        return look.perform(operation), []
     except StoreError as error:
         advice = "The other checks went on. Ask again; if it stays so, look at the database's load."
         return None, [Finding(check, Result.PROBLEM, f"Could not be looked at: {error}", advice)]

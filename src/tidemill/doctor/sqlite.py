@@ -33,7 +33,7 @@ def _durability(settings: Mapping[str, str]) -> Finding:
             "durability",
             Result.PROBLEM,
             f"The journal mode is {mode}: readers and writers block each other.",
-            "Something changed it after a worker had set it: find out what. The next worker that "
+            "Something changed it after Tidemill had set it: find out what. The next worker that "
             "starts sets WAL again.",
         )
     if settings["synchronous"] == "FULL":

@@ -30,7 +30,7 @@ def judge_stuck(stuck: StuckWork) -> list[Finding]:
             stuck.unsettled,
             stuck.now,
             Result.WARNING,
-            "succeeded in {their} own transaction, with tags or a key still to settle",
+            "succeeded in a transaction of {their} handler, and what follows is not settled",
             "A live worker settles {them} within seconds: start one.",
         ),
     ]

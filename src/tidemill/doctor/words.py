@@ -50,11 +50,12 @@ def counted(count: int, one: str, many: str | None = None) -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
-def listed(names: Sequence[str], most: int = SHOWN) -> str:
-    """`a`, `a and b`, `a, b, c and 7 more`."""
+def listed(names: Sequence[str], most: int = SHOWN, *, of: int | None = None) -> str:
+    """`a`, `a and b`, `a, b, c and 7 more`; `of` is how many there are, if `names` are not all."""
     shown = list(names[:most])
-    if len(names) > most:
-        shown.append(f"{len(names) - most:,} more")
+    more = max(of or 0, len(names)) - len(shown)
+    if more:
+        shown.append(f"{more:,} more")
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 

@@ -52,9 +52,9 @@ def of_postgres(state: str | None, text: str, doing: str) -> TidemillError | Non
             return None
         case "55P03":
             return LockNotGranted(
-                f"Another open transaction holds what {doing!r} has to write, most likely by an "
-                f"idempotency key that both enqueue, and did not end in time ({state}: {text}). "
-                f"{_AGAIN} Keep transactions that enqueue with a key short."
+                f"Another open transaction holds what {doing!r} has to write, and did not end in "
+                f"time ({state}: {text}). It enqueues the same idempotency key, or writes the row "
+                f"of the same job. {_AGAIN} Keep such transactions short."
             )
         case "25P02":
             return TransactionRefused(

@@ -38,7 +38,8 @@ UNHURRIED: Final = Limits(timedelta(0), timedelta(0), timedelta(0))
 def beginnings(limits: Limits) -> dict[bool, str]:
     """How a transaction begins, by whether it writes.
 
-    READ COMMITTED whatever the database's default: the programs look again at what they locked.
+    Whatever the database's default, what writes is READ COMMITTED, since the programs look again at
+    what they locked; and what reads in several statements sees one state.
     Plans are generic, since each statement's generic plan is proved by a test and planning would
     cost more than running.
     """
@@ -49,5 +50,7 @@ def beginnings(limits: Limits) -> dict[bool, str]:
         "plan_cache_mode": "force_generic_plan",
     }
     local = "".join(f"; SET LOCAL {name} = {value}" for name, value in settings.items())
-    begin = "BEGIN ISOLATION LEVEL READ COMMITTED"
-    return {True: f"{begin} READ WRITE{local}", False: f"{begin} READ ONLY{local}"}
+    return {
+        True: f"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE{local}",
+        False: f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY{local}",
+    }

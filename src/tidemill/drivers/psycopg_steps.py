@@ -7,11 +7,13 @@ from functools import partial
 from typing import Any, Final
 
 import psycopg
+from psycopg.abc import Buffer
 from psycopg.adapt import AdaptersMap
 from psycopg.rows import DictRow, dict_row
 from psycopg.types import array, datetime, none, numeric, string, uuid
 from psycopg.types import bool as boolean
 from psycopg.types.array import ListBinaryDumper
+from psycopg.types.string import TextBinaryLoader
 
 from tidemill.drivers.inside_errors import explaining, of_postgres
 from tidemill.drivers.psycopg import UtcLoader
@@ -22,12 +24,21 @@ from tidemill.sql.program import Row
 from tidemill.store.contract import Clock
 
 
+class _TextLoader(TextBinaryLoader):
+    """Text is text also where the application has no encoding, which psycopg reads as bytes."""
+
+    def load(self, data: Buffer) -> str:
+        text = super().load(data)
+        return text if isinstance(text, str) else text.decode(errors="replace")
+
+
 def _plain_adapters() -> AdaptersMap:
     """How psycopg itself writes and reads, whatever the application has registered."""
     adapters = AdaptersMap(psycopg.adapters)
     for kind in (none, boolean, numeric, string, datetime, uuid, array):
         kind.register_default_adapters(adapters)
     adapters.register_loader("timestamptz", UtcLoader)
+    adapters.register_loader("text", _TextLoader)
     adapters.register_dumper(list, ListBinaryDumper)
     return adapters
 

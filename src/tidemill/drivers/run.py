@@ -100,8 +100,8 @@ class Begin:
     write: bool
 
 
-Act = Begin | Statement | Batch | Commit | FollowUp
-Course = Generator[Act, Sequence[Row], T]
+Deed = Begin | Statement | Batch | Commit | FollowUp
+Deeds = Generator[Deed, Sequence[Row], T]
 Closing = Callable[[T], Sequence[Statement]]
 """What else is to be said in the last transaction, once the answer is known; a program that ends
 with a follow-up has said it too late for that, and leaves it to its caller."""
@@ -158,8 +158,8 @@ async def run_async(
             lambda: run_async(step.make(), executor, write=write, patiently=patiently)
         )
 
-    course = in_transactions(program, write=write, closing=closing)
-    return await _drive_async(course, executor, follow)
+    deeds = in_transactions(program, write=write, closing=closing)
+    return await _drive_async(deeds, executor, follow)
 
 
 async def look_async(program: Program[T], executor: AsyncExecutor) -> T:
@@ -169,7 +169,7 @@ async def look_async(program: Program[T], executor: AsyncExecutor) -> T:
 
 def in_transactions(
     program: Program[T], *, write: bool, closing: Closing[T] = nothing_else
-) -> Course[T]:
+) -> Deeds[T]:
     """What a connection has to do for a program, in order.
 
     A transaction is opened by the first statement and by the first after each commit, so a program
@@ -198,7 +198,7 @@ class _Progress:
     committed: bool = False
 
 
-def _steps(program: Program[T], progress: _Progress, *, write: bool) -> Course[T]:
+def _steps(program: Program[T], progress: _Progress, *, write: bool) -> Deeds[T]:
     rows: Sequence[Row] | None = None
     while True:
         try:
@@ -218,15 +218,15 @@ def _steps(program: Program[T], progress: _Progress, *, write: bool) -> Course[T
         rows = yield step
 
 
-def _drive(course: Course[T], executor: Executor, follow: Callable[[FollowUp], object]) -> T:
+def _drive(deeds: Deeds[T], executor: Executor, follow: Callable[[FollowUp], object]) -> T:
     rows: Sequence[Row] | None = None
     try:
         while True:
-            act = next(course) if rows is None else course.send(rows)
+            deed = next(deeds) if rows is None else deeds.send(rows)
             try:
-                rows = _do(act, executor, follow)
+                rows = _do(deed, executor, follow)
             except _TOLD as error:
-                course.throw(error)
+                deeds.throw(error)
     except StopIteration as stop:
         answer: T = stop.value
         return answer
@@ -235,33 +235,33 @@ def _drive(course: Course[T], executor: Executor, follow: Callable[[FollowUp], o
         raise
 
 
-def _do(act: Act, executor: Executor, follow: Callable[[FollowUp], object]) -> Sequence[Row]:
-    match act:
+def _do(deed: Deed, executor: Executor, follow: Callable[[FollowUp], object]) -> Sequence[Row]:
+    match deed:
         case Begin(write):
             executor.begin(write=write)
         case Commit():
             executor.commit()
         case FollowUp():
             try:
-                return _followed(follow(act))
+                return _followed(follow(deed))
             except Exception:  # noqa: BLE001 - whatever it is, what was committed stands
-                return _given_up(act)
+                return _given_up(deed)
         case _:
-            return executor.step(act)
+            return executor.step(deed)
     return ()
 
 
 async def _drive_async(
-    course: Course[T], executor: AsyncExecutor, follow: Callable[[FollowUp], Awaitable[object]]
+    deeds: Deeds[T], executor: AsyncExecutor, follow: Callable[[FollowUp], Awaitable[object]]
 ) -> T:
     rows: Sequence[Row] | None = None
     try:
         while True:
-            act = next(course) if rows is None else course.send(rows)
+            deed = next(deeds) if rows is None else deeds.send(rows)
             try:
-                rows = await _do_async(act, executor, follow)
+                rows = await _do_async(deed, executor, follow)
             except _TOLD as error:
-                course.throw(error)
+                deeds.throw(error)
     except StopIteration as stop:
         answer: T = stop.value
         return answer
@@ -271,20 +271,20 @@ async def _drive_async(
 
 
 async def _do_async(
-    act: Act, executor: AsyncExecutor, follow: Callable[[FollowUp], Awaitable[object]]
+    deed: Deed, executor: AsyncExecutor, follow: Callable[[FollowUp], Awaitable[object]]
 ) -> Sequence[Row]:
-    match act:
+    match deed:
         case Begin(write):
             await executor.begin(write=write)
         case Commit():
             await executor.commit()
         case FollowUp():
             try:
-                return _followed(await follow(act))
+                return _followed(await follow(deed))
             except Exception:  # noqa: BLE001 - whatever it is, what was committed stands
-                return _given_up(act)
+                return _given_up(deed)
         case _:
-            return await executor.step(act)
+            return await executor.step(deed)
     return ()
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from tidemill.sql.catalogue import Catalogue
 from tidemill.sql.program import Batch, Row, Statement, Step
@@ -23,6 +23,8 @@ class Say:
 
     sql: str
 
+
+SAVEPOINT: Final = Say("SAVEPOINT tidemill")
 
 Act = Statement | Batch | Say
 Course = Generator[Step | Say, Sequence[Row], T]

@@ -12,7 +12,7 @@ from sqlalchemy.exc import StatementError
 
 from tidemill.drivers.inside_errors import explaining, of_postgres, of_sqlite
 from tidemill.drivers.run_inside import Act, Say, bind, called
-from tidemill.drivers.sqlite_steps import plain_text
+from tidemill.drivers.sqlite_steps import plain_text, require_open
 from tidemill.errors import TidemillError
 from tidemill.sql.catalogue import Catalogue
 from tidemill.sql.program import Batch, Row
@@ -39,6 +39,8 @@ class SqlalchemySteps:
             if isinstance(act, Batch) and not self._arrays:
                 sql, runs = self._catalogue.bind_each(act.name, act.rows)
                 return ({"count": self._execute(sql, runs).rowcount},)
+            if isinstance(act, Say) and not self._arrays:
+                require_open(self._raw(), act)
             sql, values = bind(act, self._catalogue, self._clock)
             cursor = self._execute(*self._spelled(sql, values))
             if isinstance(act, Say) or not cursor.returns_rows:

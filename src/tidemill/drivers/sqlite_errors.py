@@ -34,6 +34,7 @@ _ADVICE: Final = {
     sqlite3.SQLITE_PERM: "The file's mode does not let this process in.",
     sqlite3.SQLITE_CANTOPEN: "The file cannot be opened: its folder must exist and be writable.",
     sqlite3.SQLITE_CORRUPT: "The file is damaged: stop writing, and restore a copy.",
+    sqlite3.SQLITE_INTERRUPT: "It took longer than it may, and was given up.",
     sqlite3.SQLITE_NOTADB: "The file is not an SQLite database: check the path.",
 }
 _NO_SCHEMA: Final = ("no such table", "no such column", "has no column")

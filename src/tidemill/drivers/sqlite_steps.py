@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tidemill.drivers.inside_errors import explaining, of_sqlite
-from tidemill.drivers.run_inside import Act, Say, called
+from tidemill.drivers.run_inside import SAVEPOINT, Act, Say, called
+from tidemill.errors import TransactionRefused
 from tidemill.sql.catalogue import Catalogue
 from tidemill.sql.program import Batch, Row
 from tidemill.store.contract import Clock
@@ -36,6 +37,7 @@ class SqliteSteps:
     def step(self, act: Act, /) -> Sequence[Row]:
         with explaining(of_sqlite, called(act)), plain_text(self._connection):
             if isinstance(act, Say):
+                require_open(self._connection, act)
                 self._cursor.execute(act.sql).fetchall()
                 return ()
             if isinstance(act, Batch):
@@ -65,6 +67,7 @@ class AiosqliteSteps:
         cursor = self._cursor
         with explaining(of_sqlite, called(act)), plain_text(self._connection):
             if isinstance(act, Say):
+                require_open(self._connection, act)
                 await cursor.execute(act.sql)
                 await cursor.fetchall()
                 return ()
@@ -75,6 +78,33 @@ class AiosqliteSteps:
             sql, values = self._catalogue.bind(act.name, act.params, self._clock)
             await cursor.execute(sql, values)
             return list(await cursor.fetchall())
+
+
+class TellsOfTransactions(Protocol):
+    """A connection, as far as it says whether a transaction is open on it."""
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether one is."""
+        ...
+
+
+def require_open(connection: TellsOfTransactions, act: Say) -> None:
+    """Refuse a savepoint outside any transaction: it would be one, and its release would commit.
+
+    Not every connection says before that it commits each statement by itself. One that does not has
+    begun a transaction by now, since the write lock was taken.
+
+    Raises:
+        TransactionRefused: no transaction is open.
+    """
+    if act == SAVEPOINT and not connection.in_transaction:
+        message = (
+            "This connection to SQLite has no transaction open and commits each statement by "
+            "itself, so a rollback would not take the job back; nothing was written. Begin one "
+            'before, with "BEGIN IMMEDIATE", or connect without autocommit=True.'
+        )
+        raise TransactionRefused(message)
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """dishka: `setup_dishka(container, mill)` gives the handlers of an app their services.
 
 `Scope.APP` lasts as long as the container, `Scope.REQUEST` as long as one attempt. The container
-remains the program's own, which closes it when it ends.
+remains the program's own, which closes it when it ends; `tidemill worker` closes it for you.
 """
 
 from __future__ import annotations
@@ -45,11 +45,13 @@ def setup_dishka(container: AsyncContainer | Container, mill: Tidemill) -> None:
         mill.use_scopes(
             lambda context: _AsyncScope(container({JobContext: context})),
             why_not=_Reasons(container).why_not,
+            close=container.close,
         )
     else:
         mill.use_scopes(
             lambda context: _SyncScope(container({JobContext: context})),
             why_not=_Reasons(container).why_not,
+            close=container.close,
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
 from types import TracebackType
@@ -39,6 +39,10 @@ WhyNot = Callable[[Any, bool], str | None]
 """Why a scope will not give a type, None if it will; the flag forbids one that attempts share."""
 
 
+Close = Callable[[], Awaitable[object] | None]
+"""Closes what the scopes of attempts come from, at the end of a process that is a worker."""
+
+
 class Injection(Protocol):
     """What a handler takes from the scope of its attempt."""
 
@@ -60,10 +64,12 @@ class Scopes:
     Attributes:
         open: makes the scope of an attempt from its context, called on the event loop.
         why_not: asked when a worker starts; None where only the attempt will tell.
+        close: closes it at the end of `tidemill worker`; None if nothing is to be closed.
     """
 
     open: Callable[[Any], Opening]
     why_not: WhyNot | None = None
+    close: Close | None = None
 
 
 def prepare_jobs(definitions: Definitions, scopes: Scopes | None) -> None:

@@ -98,9 +98,6 @@ class Reading:
     def state(self, column: str) -> JobState:
         return self._read(column, STATE_OF.__getitem__, UNKNOWN_STATE)
 
-    def state_or_none(self, column: str) -> JobState | None:
-        return None if self._row[column] is None else self.state(column)
-
     def held_or_none(self, column: str) -> Held | None:
         if self._row[column] is None:
             return None

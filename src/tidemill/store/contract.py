@@ -113,6 +113,14 @@ class Store(Protocol):
         """
         ...
 
+    def looking(self) -> AbstractContextManager[SyncChannel]:
+        """A channel for the calling thread, for operations that only read.
+
+        It changes nothing, neither rows nor settings of the database nor files, and what each
+        operation may take is limited.
+        """
+        ...
+
     def close(self) -> None:
         """Close what this process opened."""
         ...

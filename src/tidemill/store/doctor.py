@@ -1,7 +1,8 @@
 """The doctor's reads: whether work gets done, and if not, what stands in its way.
 
-Each is bounded, and none is on the claim path. They are one operation for each question, so that
-one which takes too long takes no answer from the others.
+None is on the claim path, and each is bounded: by how many rows it looks at or, where it counts all
+that waits, by the time that a store allows to who is `looking`. They are one operation for each
+question, so that one which takes too long takes no answer from the others.
 """
 
 from __future__ import annotations
@@ -31,7 +32,10 @@ class ExamineWorkers(Operation[Workforce]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExamineBacklog(Operation[Backlog]):
-    """The queues with jobs that could run at once, those with the most first, then by name."""
+    """The queues with jobs that could run at once, those with the most first, then by name.
+
+    All of these jobs are counted, from an index: it costs as much as there are.
+    """
 
     limit: int = 200
 

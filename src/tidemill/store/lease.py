@@ -60,9 +60,8 @@ class Maintain(Operation[Maintained]):
     Where one writer can block all heartbeats, a lease that expired does not count as lapsed within
     its own length of such a block, nor before the sweeping process has itself been able to write
     for so long (C10). `lease` is the sweeping node's own: its heart is known to write every third
-    of it. Each part after the first
-    follows in a transaction of its own: what the answer says of the first stands, whatever becomes
-    of them.
+    of it. Each part after the first follows in a transaction of its own: what the answer says of
+    the first stands, whatever becomes of them.
     """
 
     lease: timedelta

@@ -147,12 +147,19 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetters:
-    """The largest groups among the `newest` jobs, and the counts of all groups among them."""
+    """Those among the `newest` jobs: the largest groups of them, and what holds for all of them.
+
+    Attributes:
+        kinds: how many groups there are.
+        last_at: when the last of any group ended; None if there is none.
+    """
 
     now: datetime
     groups: tuple[DeadLetter, ...]
+    kinds: int
     dead: int
     quarantined: int
+    last_at: datetime | None
     newest: int
 
 

@@ -21,6 +21,9 @@ class Effect(StrEnum):
     """Another active job carries the idempotency key now; nothing was written."""
     UNREADABLE = "unreadable"
     """Its row still cannot be read, so nothing could run it; nothing was written."""
+    BUSY = "busy"
+    """Another transaction holds its row, such as one in which a handler completes it; nothing was
+    written. Ask again, as a new action."""
     NOT_FOUND = "not-found"
 
 

@@ -147,8 +147,10 @@ def examine_dead_letters(operation: ExamineDeadLetters, env: Env) -> Program[Dea
     return DeadLetters(
         now,
         groups,
+        kinds=rows[0]["kinds"] if rows else 0,
         dead=int(rows[0]["dead"]) if rows else 0,
         quarantined=int(rows[0]["quarantined"]) if rows else 0,
+        last_at=Reading(env.dialect, rows[0]).instant_or_none("last_at") if rows else None,
         newest=operation.newest,
     )
 

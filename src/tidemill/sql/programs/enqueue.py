@@ -56,9 +56,9 @@ def enqueue(operation: Enqueue, env: Env) -> Program[tuple[Enqueued, ...]]:
     now = yield from read_clock(env)
     digests = [content_digest(job) for job in jobs]
     added: set[JobId] = set()
-    for _ in range(ROUNDS):
+    for tried in range(ROUNDS):
         stored = yield from _stored(env, jobs, added)
-        holders = yield from _holders(env, jobs, added)
+        holders = yield from _holders(env, jobs, added, doubting=not tried)
         answers, fresh = _sort(jobs, digests, now, stored, holders)
         missing = [each for each in fresh if each.job.id not in added]
         if missing:
@@ -143,12 +143,20 @@ def key_of(job: NewJob) -> _Key | None:
     return (job.tenant or NO_TENANT, job.idempotency_key)
 
 
-def key_holders(env: Env, tenant: str, keys: Sequence[str]) -> Program[_Holders]:
-    """The active jobs that carry these keys in a tenant's scope."""
+def key_holders(
+    env: Env, tenant: str, keys: Sequence[str], *, doubting: bool = False
+) -> Program[_Holders]:
+    """The active jobs that carry these keys in a tenant's scope.
+
+    In a transaction of the user's that shows the past, they may have ended since. With `doubting`
+    they do not count there: an insert sees the present, and says whether the key is free.
+    """
     found: _Holders = {}
     for chunk in chunks(keys):
         rows = yield Statement("key_holders", {"tenant": tenant, "keys": tuple(chunk)})
         for row in rows:
+            if doubting and row["past"]:
+                continue
             key = (tenant, row["idempotency_key"])
             found[key] = (job_id(env.dialect, row), state_of(row["state"]))
     return found
@@ -160,7 +168,9 @@ def _stored(env: Env, jobs: Sequence[NewJob], added: AbstractSet[JobId]) -> Prog
     return {job_id(env.dialect, row): (state_of(row["state"]), row["digest"]) for row in rows}
 
 
-def _holders(env: Env, jobs: Sequence[NewJob], added: AbstractSet[JobId]) -> Program[_Holders]:
+def _holders(
+    env: Env, jobs: Sequence[NewJob], added: AbstractSet[JobId], *, doubting: bool
+) -> Program[_Holders]:
     """Who holds these jobs' keys, but for what this request stored itself."""
     scopes: dict[str, set[str]] = {}
     for job in jobs:
@@ -168,7 +178,7 @@ def _holders(env: Env, jobs: Sequence[NewJob], added: AbstractSet[JobId]) -> Pro
             scopes.setdefault(key[0], set()).add(key[1])
     found: _Holders = {}
     for tenant, keys in sorted(scopes.items()):
-        found.update((yield from key_holders(env, tenant, sorted(keys))))
+        found.update((yield from key_holders(env, tenant, sorted(keys), doubting=doubting)))
     return {key: holder for key, holder in found.items() if holder[0] not in added}
 
 

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from tidemill.core.held import known_by
 from tidemill.core.lease import LAPSED_WORKERS_AT_ONCE
+from tidemill.core.transitions import By, check
 from tidemill.sql.program import Program, Row, Statement, follow_up
 from tidemill.sql.programs.claim import expire
 from tidemill.sql.programs.commit import Seen, Writes, apply, write
@@ -21,18 +22,22 @@ from tidemill.store.lease import Maintain
 from tidemill.values.ids import WorkerId
 from tidemill.values.leases import Lapsed, Maintained
 from tidemill.values.outcomes import Outcome, Verdict
+from tidemill.values.states import JobState
 
 _EVER = timedelta(days=365_000)
+_WORK = ("lapsed_jobs", "lapsed_workers", "expired", "undue", "unsettled")
 
 
 def maintain(operation: Maintain, env: Env) -> Program[Maintained]:
     """Lapses first; what they became stands, whatever becomes of the other parts."""
     limit = operation.limit
     lapsed, swept = yield from _lapse(operation, env)
-    expired = yield from follow_up(lambda: _expire(env, limit), 0, "A sweep of expired jobs")
+    expired, undue = yield from follow_up(
+        lambda: _end_waits(env, limit), (0, 0), "A sweep of expired jobs"
+    )
     unheld = yield from follow_up(lambda: _unhold(env, limit), 0, "A sweep of held jobs")
     settled = yield from follow_up(lambda: settle_some(limit), 0, "A sweep of completions")
-    more = limit in {swept, expired, unheld, settled}
+    more = limit in {swept, expired, undue, unheld, settled}
     return Maintained(lapsed=lapsed, expired=expired, unheld=unheld, settled=settled, more=more)
 
 
@@ -43,7 +48,7 @@ def glance(_operation: Maintain, env: Env) -> Program[Maintained | None]:
     granted the write lock is how a process learns that it may.
     """
     (row,) = yield Statement("upkeep")
-    if row["lapsed_jobs"] or row["lapsed_workers"] or row["expired"] or row["unsettled"]:
+    if any(row[each] for each in _WORK):
         return None
     if row["held"] and (yield from _any_known(env.dialect.instant(row["now"]))):
         return None
@@ -134,10 +139,23 @@ def _writable_for(operation: Maintain, env: Env, now: datetime) -> Program[timed
     return max(now - env.dialect.instant(rows[0]["value"]), timedelta(0))
 
 
+def _end_waits(env: Env, limit: int) -> Program[tuple[int, int]]:
+    expired = yield from _expire(env, limit)
+    undue = yield from _activate_undue(limit)
+    return expired, undue
+
+
 def _expire(env: Env, limit: int) -> Program[int]:
     now = yield from read_clock(env)
     rows = yield Statement("expired_jobs", {"now": now, "limit": limit})
     yield from expire([row["id"] for row in rows], now)
+    return len(rows)
+
+
+def _activate_undue(limit: int) -> Program[int]:
+    """Make ready what is due at no instant, and so would never be claimed; the claim ends it."""
+    check(JobState.SCHEDULED, JobState.READY, By.DUE)
+    rows = yield Statement("activate_undue", {"limit": limit})
     return len(rows)
 
 

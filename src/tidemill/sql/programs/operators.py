@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final
 
 from tidemill.core import actions
 from tidemill.core.admission import admit, admit_actor, admit_queue
@@ -52,6 +53,12 @@ class Acting:
 
 Act = Callable[[Acting, Asked], Program[ActionResult]]
 _Bulk = Cancel | Requeue | RunNow
+_Held = dict[JobId, JobState]
+
+LOOKS: Final = 6
+PAUSE: Final = timedelta(milliseconds=100)
+"""How often an action tries to lock a row that somebody holds, and how long it waits in between:
+what the library does itself holds a row for milliseconds."""
 
 
 def cancel(operation: Cancel, env: Env) -> Program[tuple[ActionResult, ...]]:
@@ -100,13 +107,13 @@ def _on_each(operation: _Bulk, env: Env, act: Act) -> Program[tuple[ActionResult
         return before
     admit_actor(operation.actor, env.bounds)
     acting = Acting(env, operation.actor, now)
-    rows = yield from select_each("asked_jobs", sorted(set(operation.job_ids)))
-    asked = {each.id: each for each in (_asked(env, row) for row in rows)}
+    asked, held = yield from _lock(env, sorted(set(operation.job_ids)))
     results: list[ActionResult] = []
     for named in operation.job_ids:
         job = asked.get(named)
         if job is None:
-            results.append(actions.not_found(named))
+            state = held.get(named)
+            results.append(actions.busy(named, state) if state else actions.not_found(named))
             continue
         result = yield from act(acting, job)
         if result.effect in {Effect.DONE, Effect.REQUESTED}:
@@ -115,6 +122,26 @@ def _on_each(operation: _Bulk, env: Env, act: Act) -> Program[tuple[ActionResult
         results.append(result)
     yield from record_action(operation, now, results)
     return tuple(results)
+
+
+def _lock(env: Env, ids: Sequence[JobId]) -> Program[tuple[dict[JobId, Asked], _Held]]:
+    """The rows, locked; and the states of those that others have kept locked all the while.
+
+    One that is held never keeps an action from the others.
+    """
+    asked: dict[JobId, Asked] = {}
+    held: _Held = {}
+    for look in range(LOOKS):
+        if look:
+            yield Statement("wait_for_holders", {"pause": PAUSE})
+        rest = [each for each in ids if each not in asked]
+        rows = yield from select_each("asked_jobs", rest)
+        asked.update((job.id, job) for job in (_asked(env, row) for row in rows))
+        there = yield from select_each("stored_jobs", [each for each in rest if each not in asked])
+        held = {job_id(env.dialect, row): Reading(env.dialect, row).state("state") for row in there}
+        if not held:
+            break
+    return asked, held
 
 
 def _cancel_one(acting: Acting, job: Asked) -> Program[ActionResult]:

@@ -1,10 +1,10 @@
 """Which program performs which operation.
 
-`WRITES` take the write lock, `READS` never do. `EXAMINATIONS` are reads in one transaction, whose
-limits bound each statement on a server. `GLANCES` answer a write that turns out to have
-nothing to do, from a read; their None says that it must be performed. `QUICK` are for a database
-whose single statements commit by themselves: they write by one, or answer None, having written
-nothing.
+`WRITES` take the write lock. `READS` are one statement each. `SNAPSHOTS` read in several, or in
+one that a server must bound, and see one state of the database: one transaction. `GLANCES` answer a
+write that turns out to have nothing to do, from a read; their None says that it must be performed.
+`QUICK` are for a database whose single statements commit by themselves: they write by one, or
+answer None, having written nothing.
 """
 
 from __future__ import annotations
@@ -66,15 +66,15 @@ WRITES: Final[_Programs] = {
 }
 READS: Final[_Programs] = {
     IsLeaseLive: complete.is_lease_live,
-    GetJob: monitor.get_job,
     GetEnd: monitor.get_end,
     ListJobs: monitor.list_jobs,
     CountJobs: monitor.count_jobs,
-    ListQueues: monitor.list_queues,
-    ListWorkers: monitor.list_workers,
     ReadClock: doctor.clock,
 }
-EXAMINATIONS: Final[_Programs] = {
+SNAPSHOTS: Final[_Programs] = {
+    GetJob: monitor.get_job,
+    ListQueues: monitor.list_queues,
+    ListWorkers: monitor.list_workers,
     ExamineWorkers: doctor.examine_workers,
     ExamineBacklog: doctor.examine_backlog,
     ExamineStuck: doctor.examine_stuck,
@@ -90,15 +90,15 @@ def writes(operation: Operation[object]) -> bool:
     return type(operation) in WRITES
 
 
-def examines(operation: Operation[object]) -> bool:
+def reads_one_state(operation: Operation[object]) -> bool:
     """Whether an operation is to be one transaction although it only reads."""
-    return type(operation) in EXAMINATIONS
+    return type(operation) in SNAPSHOTS
 
 
 def program_for(operation: Operation[R], env: Env) -> Program[R]:
     """The program that performs an operation."""
     kind = type(operation)
-    program = WRITES.get(kind) or READS.get(kind) or EXAMINATIONS[kind]
+    program = WRITES.get(kind) or READS.get(kind) or SNAPSHOTS[kind]
     # The one place where an operation's type stands for its program's: the tables pair them.
     return cast("Program[R]", program(operation, env))
 

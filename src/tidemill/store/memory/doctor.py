@@ -179,6 +179,8 @@ def examine_dead_letters(work: Work, operation: ExamineDeadLetters) -> DeadLette
     return DeadLetters(
         work.now,
         tuple(found[: operation.limit]),
+        kinds=len(found),
+        last_at=max((each.newest_at for each in found if each.newest_at), default=None),
         dead=counts[JobState.DEAD],
         quarantined=counts[JobState.QUARANTINED],
         newest=operation.newest,

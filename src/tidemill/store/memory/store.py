@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from threading import Lock
 from typing import TypeVar, cast
 
@@ -88,6 +88,9 @@ class MemoryStore:
         return DatabaseHealth(
             product="memory", place="this process", now=self._clock(), schema=current
         )
+
+    def looking(self) -> AbstractContextManager[SyncChannel]:
+        return self.dedicated()
 
     def close(self) -> None:
         """Nothing was opened."""

@@ -55,7 +55,8 @@ GROUP BY queue, wire_name, waiting ORDER BY n DESC, queue, wire_name, waiting LI
 -- name: dead_letters
 SELECT state, wire_name, cause, count(*) AS n, max(finished_at) AS newest,
     sum(CASE WHEN state = {{dead}} THEN count(*) ELSE 0 END) OVER () AS dead,
-    sum(CASE WHEN state = {{quarantined}} THEN count(*) ELSE 0 END) OVER () AS quarantined
+    sum(CASE WHEN state = {{quarantined}} THEN count(*) ELSE 0 END) OVER () AS quarantined,
+    count(*) OVER () AS kinds, max(max(finished_at)) OVER () AS last_at
 FROM (SELECT state, wire_name, cause, finished_at FROM {{jobs}} ORDER BY id DESC LIMIT :newest) AS j
 WHERE state IN ({{dead}}, {{quarantined}})
 GROUP BY state, wire_name, cause ORDER BY n DESC, state, wire_name, cause LIMIT :limit

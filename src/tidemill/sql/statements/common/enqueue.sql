@@ -2,7 +2,8 @@
 SELECT id, state, digest FROM {{jobs}} WHERE id IN (:ids*)
 
 -- name: key_holders
-SELECT id, state, idempotency_key FROM {{jobs}}
+-- `past`: they are shown as they were when the transaction began, which here they never are.
+SELECT id, state, idempotency_key, 0 AS past FROM {{jobs}}
 WHERE tenant = :tenant AND idempotency_key IN (:keys*)
   AND idempotency_key IS NOT NULL AND state IN ({{non_terminal}})
 

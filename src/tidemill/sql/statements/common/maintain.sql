@@ -17,6 +17,10 @@ WHERE not_after IS NOT NULL AND attempt = 0 AND state IN ({{scheduled}}, {{ready
   AND not_after <= :now
 ORDER BY not_after, id LIMIT :limit
 
+-- name: activate_undue
+-- Where a column holds nothing but what it is meant to, each job is due at some time.
+SELECT id FROM {{jobs}} WHERE 1 = 0
+
 -- name: known_names
 SELECT wire_names FROM {{workers}}
 WHERE lapsed_at IS NULL AND deregistered_at IS NULL AND lease_expires_at > :now

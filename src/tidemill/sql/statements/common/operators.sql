@@ -7,6 +7,10 @@ INSERT INTO {{audit}} (action_id, kind, actor, at, answer) VALUES (:action, :kin
 -- name: asked_jobs
 SELECT id, state, tenant, idempotency_key, cancel_requested, cause FROM {{jobs}} WHERE id IN (:ids*)
 
+-- name: wait_for_holders
+-- Nobody holds a row where one transaction writes at a time, so there is nothing to wait for.
+SELECT :pause AS waited
+
 -- name: cancel_job
 UPDATE {{jobs}} SET state = {{cancelled}}, held = NULL, cause = :cause, finished_at = :now WHERE id = :id
 

@@ -16,6 +16,14 @@ WITH added AS (
 )
 SELECT count(*) AS count, array_agg(id) AS added FROM added
 
+-- name: key_holders
+-- Differs because a user's transaction may show the past, as it does above READ COMMITTED.
+SELECT id, state, idempotency_key,
+    current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') AS past
+FROM {{jobs}}
+WHERE tenant = :tenant AND idempotency_key IN (:keys*)
+  AND idempotency_key IS NOT NULL AND state IN ({{non_terminal}})
+
 -- name: insert_one
 -- One plain job that is due now, in a statement that commits by itself: it reads the clock too.
 WITH clock AS MATERIALIZED (SELECT {{now}} AS now)

@@ -33,7 +33,8 @@ SELECT {{now}} AS now,
     (SELECT wire_name FROM {{jobs}} WHERE held IS NOT NULL ORDER BY wire_name, id LIMIT 1)
         IS NOT NULL AS held,
     (SELECT id FROM {{jobs}} WHERE unsettled IS NOT NULL ORDER BY worker_id, id LIMIT 1)
-        IS NOT NULL AS unsettled
+        IS NOT NULL AS unsettled,
+    false AS undue
 
 -- name: lapsed_workers
 -- Differs because nobody can keep everybody from writing: an expired lease is a lapsed one.

@@ -2,7 +2,6 @@
 -- Differs because every database has settings of its own.
 SELECT 'version' AS name, sqlite_version() AS value
 UNION ALL SELECT 'journal_mode', journal_mode FROM pragma_journal_mode
-UNION ALL SELECT 'page_count', page_count FROM pragma_page_count
 UNION ALL SELECT 'page_size', page_size FROM pragma_page_size
 UNION ALL SELECT 'freelist_count', freelist_count FROM pragma_freelist_count
 

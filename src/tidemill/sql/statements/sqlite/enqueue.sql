@@ -5,6 +5,6 @@ SELECT +id AS id, +state AS state, +digest AS digest FROM {{jobs}} WHERE id IN (
 
 -- name: key_holders
 -- Differs because of the same.
-SELECT +id AS id, +state AS state, +idempotency_key AS idempotency_key FROM {{jobs}}
+SELECT +id AS id, +state AS state, +idempotency_key AS idempotency_key, 0 AS past FROM {{jobs}}
 WHERE tenant = :tenant AND idempotency_key IN (:keys*)
   AND idempotency_key IS NOT NULL AND state IN ({{non_terminal}})

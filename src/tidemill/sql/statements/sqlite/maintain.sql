@@ -1,6 +1,13 @@
 -- name: upkeep
--- Differs because a lease may be no instant of the calendar, as below. It says whether a round of
--- upkeep would find anything; `held` says only that something is held.
+-- Differs because a lease may be no instant of the calendar, as below, and what a job is due at no
+-- instant at all: such a job stands behind all others of its queue, so the last of each is looked at.
+-- It says whether a round of upkeep would find anything; `held` says only that something is held.
+WITH RECURSIVE waiting (queue) AS (
+    SELECT min(queue) FROM {{jobs}} WHERE state = {{scheduled}}
+    UNION ALL
+    SELECT (SELECT min(j.queue) FROM {{jobs}} AS j WHERE j.state = {{scheduled}} AND j.queue > w.queue)
+    FROM waiting AS w WHERE w.queue IS NOT NULL
+)
 SELECT {{now}} AS now,
     EXISTS (
         SELECT 1 FROM {{jobs}} AS j LEFT JOIN {{workers}} AS w ON w.id = j.worker_id
@@ -22,7 +29,27 @@ SELECT {{now}} AS now,
     (SELECT wire_name FROM {{jobs}} WHERE held IS NOT NULL ORDER BY wire_name, id LIMIT 1)
         IS NOT NULL AS held,
     (SELECT id FROM {{jobs}} WHERE unsettled IS NOT NULL ORDER BY worker_id, id LIMIT 1)
-        IS NOT NULL AS unsettled
+        IS NOT NULL AS unsettled,
+    EXISTS (
+        SELECT 1 FROM waiting AS w WHERE w.queue IS NOT NULL AND EXISTS (
+            SELECT 1 FROM {{jobs}} AS j
+            WHERE j.state = {{scheduled}} AND j.queue = w.queue AND j.due_at >= ''
+        )
+    ) AS undue
+
+-- name: activate_undue
+-- Differs because a column holds whatever was put into it. As above; the claim ends what is found.
+WITH RECURSIVE waiting (queue) AS (
+    SELECT min(queue) FROM {{jobs}} WHERE state = {{scheduled}}
+    UNION ALL
+    SELECT (SELECT min(j.queue) FROM {{jobs}} AS j WHERE j.state = {{scheduled}} AND j.queue > w.queue)
+    FROM waiting AS w WHERE w.queue IS NOT NULL
+)
+UPDATE {{jobs}} SET state = {{ready}} WHERE id IN (
+    SELECT j.id FROM waiting AS w CROSS JOIN {{jobs}} AS j  -- in this order
+    WHERE j.state = {{scheduled}} AND j.queue = w.queue AND j.due_at >= '' LIMIT :limit
+)
+RETURNING id
 
 -- name: lapsed_jobs
 -- Differs because the planner, without statistics, walks the whole table to spare itself the sort, so
