@@ -4,7 +4,9 @@ Every action carries an actor and an id made by the client: the same id again ch
 answers what the first one answered. An id that was given to another action, of another kind or on
 something else, is refused with `ActionIdReused`, and an actor that no store can write with
 `InvalidValue`. A job whose row another transaction keeps locked is answered `busy`, and never keeps
-the action from the others. `kind` is the word for the action in the audit, `targets` is what it names.
+the action from the others.
+
+`kind` is the word for the action in the audit, `targets` is what it names.
 """
 
 from __future__ import annotations
