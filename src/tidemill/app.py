@@ -19,7 +19,7 @@ from tidemill.config import open_store, require_scheme, store_url
 from tidemill.context import JobContext
 from tidemill.declaring import Declares, JobGroup
 from tidemill.errors import ConfigurationError
-from tidemill.lifespan import Lifespan, WorkerOptions, client_open, with_worker
+from tidemill.lifespan import Lifespan, Openings, WorkerOptions, client_open, with_worker
 from tidemill.operators import Jobs
 from tidemill.queues import Queues
 from tidemill.registry import JobDefinition, Registry
@@ -60,6 +60,7 @@ class Tidemill(Declares):
         self.bounds = bounds
         self._imports = tuple(imports)
         self._lock = Lock()
+        self._openings = Openings()
         _apps.add(self)
         self._url: str | None = None
         self._store: Store | None = None
@@ -146,6 +147,7 @@ class Tidemill(Declares):
         What it was about to assign is whole, before or after.
         """
         self._lock = Lock()
+        self._openings.forget_parent()
 
     def include(self, group: JobGroup) -> None:
         """Take the jobs of a group, and those that it declares later.
@@ -242,13 +244,14 @@ class Tidemill(Declares):
         """The client, open: `FastAPI(lifespan=mill.lifespan)` or `async with mill.lifespan(): …`.
 
         The store is used once at the start, so that a wrong URL or schema fails there, and closed
-        at the end. No worker runs. Frameworks pass themselves as the argument.
+        at the end, by the last of several lifespans. No worker runs. Frameworks pass themselves as
+        the argument.
 
         Raises:
             StoreError: the store cannot be used.
             ConfigurationError: there is none.
         """
-        return client_open(self)
+        return client_open(self, self._openings)
 
     def lifespan_with_worker(self, **settings: Unpack[WorkerOptions]) -> Lifespan:
         """As `lifespan`, with a worker in the same process and on the same event loop.
@@ -261,7 +264,7 @@ class Tidemill(Declares):
         Raises:
             DeclarationError: at the start, a job that cannot run.
         """
-        return with_worker(self, lambda: self.worker(**settings))
+        return with_worker(self, self._openings, lambda: self.worker(**settings))
 
     def use_scopes(
         self,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from inspect import signature
+from typing import Any, Never, cast
 
 from tidemill.bound import Home
 from tidemill.client import Client
@@ -40,6 +41,7 @@ class Declares(ABC):
         aliases: Iterable[str] = (),
         extra: Extra = "refuse",
         executor: ExecutorKind | None = None,
+        **misplaced: Never,
     ) -> FunctionJob:
         """Declare the decorated function as a job.
 
@@ -56,10 +58,14 @@ class Declares(ABC):
                 default `async def` and `def` decide. `process` runs either in a process, which
                 another handler cannot hinder and which is killed if the attempt does not stop; the
                 app and the function have to stand at the top level of a module.
+            misplaced: nothing; an option of `with_options` is refused with where it belongs.
 
         Raises:
-            DeclarationError: the name is missing, taken or empty, or the function cannot be a job.
+            DeclarationError: the name is missing, taken or empty, the function cannot be a job, or
+                an option belongs to one enqueue.
+            TypeError: an option that does not exist.
         """
+        _refuse_misplaced("job", misplaced)
         declaration = _Declaration(
             _require_text(wire_name, "job"), queue, priority, retry, timeout, tuple(aliases), extra,
             executor,
@@ -77,6 +83,7 @@ class Declares(ABC):
         aliases: Iterable[str] = (),
         extra: Extra = "refuse",
         executor: ExecutorKind | None = None,
+        **misplaced: Never,
     ) -> MethodDecorator:
         """Declare the decorated method as a job; its class is resolved anew for every attempt.
 
@@ -86,7 +93,9 @@ class Declares(ABC):
 
         Raises:
             DeclarationError: as `job`, or what is decorated stands in no class.
+            TypeError: an option that does not exist.
         """
+        _refuse_misplaced("job_method", misplaced)
         declaration = _Declaration(
             _require_text(wire_name, "job_method"), queue, priority, retry, timeout, tuple(aliases),
             extra, executor, method=True,
@@ -214,6 +223,19 @@ def _require_text(wire_name: object, decorator: str) -> str:
         f'{wire_name!r}: write @mill.{decorator}("wire.name"){where}.'
     )
     raise DeclarationError(message)
+
+
+def _refuse_misplaced(decorator: str, misplaced: Mapping[str, object]) -> None:
+    handle: Any = JobHandle
+    for name in misplaced:
+        if name in signature(handle.with_options).parameters:
+            message = (
+                f"`{name}` belongs to one enqueue, not to the declaration: "
+                f"`with_options({name}=…)` on the job, where it is enqueued."
+            )
+            raise DeclarationError(message)
+        message = f"{decorator}() has no option {name!r}."
+        raise TypeError(message)
 
 
 def _refuse_job(function: object, wire_name: str) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from threading import Lock
 from typing import TYPE_CHECKING, Protocol, TypedDict
 
 from tidemill.client import Client
@@ -58,27 +59,51 @@ class Opened(Protocol):
         ...
 
 
+class Openings:
+    """The lifespans of one app that have not ended: the last one of them closes it."""
+
+    def __init__(self) -> None:
+        self.forget_parent()
+
+    def forget_parent(self) -> None:
+        """In a forked child: those of the parent are not its own, nor is who held the lock."""
+        self._lock = Lock()
+        self._count = 0
+
+    @contextmanager
+    def one(self, mill: Opened) -> Generator[None]:
+        """Be one of them."""
+        with self._lock:
+            self._count += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._count -= 1
+                last = not self._count
+            if last:
+                mill.close()
+
+
 @asynccontextmanager
-async def client_open(mill: Opened) -> AsyncGenerator[None]:
+async def client_open(mill: Opened, openings: Openings) -> AsyncGenerator[None]:
     """Use the store once, so that what is wrong with it is known at the start; close it at the end.
 
     Raises:
         StoreError: the store cannot be used.
         ConfigurationError: there is none.
     """
-    try:
+    with openings.one(mill):
         await mill.client.perform(GetEnd(JobId(new_id())))  # a job that nobody has: the least work
         yield
-    finally:
-        mill.close()
 
 
-def with_worker(mill: Opened, make: Callable[[], Worker]) -> Lifespan:
+def with_worker(mill: Opened, openings: Openings, make: Callable[[], Worker]) -> Lifespan:
     """A lifespan with the client open and a worker running, which is drained at the end."""
 
     @asynccontextmanager
     async def lifespan(_: object = None, /) -> AsyncGenerator[None]:
-        async with client_open(mill), make() as worker:
+        async with client_open(mill, openings), make() as worker:
             watch = asyncio.get_running_loop().create_task(_watch(worker))
             try:
                 yield

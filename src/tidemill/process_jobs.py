@@ -34,7 +34,8 @@ class Place:
     Attributes:
         module: the module whose attribute it is.
         attribute: its name there.
-        main: the main program's module name or else its file, where a job or the app is in it.
+        main: the main program's module name or else its file, directory or archive, where a job or
+            the app is in it.
     """
 
     module: str
@@ -128,13 +129,15 @@ def _standing(mill: Tidemill, first: list[str], wire_name: str) -> tuple[str, st
 def _main() -> tuple[str | None, str | None]:
     module = sys.modules[_MAIN]
     spec = getattr(module, "__spec__", None)
-    if spec is not None:
-        return spec.name, None
     file = getattr(module, "__file__", None)
-    if file is None:
+    if spec is not None and spec.name != _MAIN:
+        return spec.name, None
+    if spec is not None and file is not None:  # a directory or an archive with a __main__.py
+        file = str(Path(file).parent)
+    if file is None or not Path(file).exists():
         message = (
-            'A job with executor="process" is declared in an interactive session, which a process '
-            "could not import. Put the app and the job into a module."
+            f'A job with executor="process" is declared in {file or "an interactive session"}, '
+            "which a process could not run again. Put the app and the job into a module."
         )
         raise DeclarationError(message)
     return None, str(Path(file).absolute())

@@ -13,6 +13,7 @@ from tests.adapters.postgres_proxy import Cable
 from tidemill.adapters.postgres import PostgresStore
 from tidemill.config import open_store
 from tidemill.errors import ConfigurationError, SchemaError, StoreError
+from tidemill.sql.migrations import migrations
 from tidemill.store.enqueue import Enqueue
 from tidemill.store.lease import Beat
 from tidemill.store.monitor import CountJobs, GetEnd, GetJob
@@ -69,6 +70,23 @@ def test_a_schema_that_is_missing_names_the_command(postgres_url):
     (name, text), *_ = store.plan()
     assert name == "0001_initial"
     assert 'CREATE TABLE "elsewhere".jobs' in text
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "command"),
+    [
+        ("postgresql://app@db/mill", "--store 'postgresql://app@db/mill?schema=elsewhere'"),
+        (SECRET, "--app MODULE:ATTRIBUTE"),
+    ],
+)
+def test_the_command_names_the_store_unless_its_url_holds_a_password(url, command):
+    store = PostgresStore(url, schema="elsewhere")
+    for steps in (migrations("postgres"), migrations("postgres")[1:]):
+        with pytest.raises(SchemaError) as refused:
+            store._site.require(steps)
+        assert f"run `tidemill migrate {command}`" in str(refused.value)
+        assert "s3cret" not in str(refused.value)
     store.close()
 
 

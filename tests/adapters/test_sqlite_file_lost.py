@@ -49,7 +49,9 @@ def test_a_removed_file_is_told_at_the_next_call_and_not_made_again(
             "read": lambda: count(store),
             "beat": lambda: heart.perform(Beat(worker=worker, lease=LEASE)),
         }
-        with pytest.raises(StoreUnavailable, match=r"jobs\.db was removed.*Put the database back"):
+        with pytest.raises(
+            StoreUnavailable, match=r"jobs\.db was removed.*`tidemill migrate --store "
+        ):
             calls[ask]()
         assert "jobs.db was removed" in caplog.text
         with pytest.raises(StoreUnavailable, match=r"jobs\.db is gone"):

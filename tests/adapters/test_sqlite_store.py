@@ -385,7 +385,7 @@ def test_constructing_a_store_opens_nothing(path):
 
 def test_a_store_that_may_not_migrate_names_the_command(path):
     store = SqliteStore(path, auto_migrate=False)
-    with pytest.raises(SchemaError, match="run `tidemill migrate`"):
+    with pytest.raises(SchemaError, match=f"run `tidemill migrate --store sqlite:///{path}`"):
         store.perform_sync(CountJobs())
     steps = tuple(step.name for step in migrations("sqlite"))
     assert tuple(name for name, _sql in store.plan()) == steps

@@ -341,3 +341,20 @@ def test_the_default_policy_travels_with_the_declaration(mill: Tidemill) -> None
     mill.job("a", retry=Retry.never(), queue="slow", priority=3)(_none)
     defaults = definition(mill, "a").defaults
     assert (defaults.retry, defaults.queue, defaults.priority) == (Retry.never(), "slow", 3)
+
+
+@pytest.mark.parametrize(
+    "name", ["delay", "at", "expires", "idempotency_key", "tenant", "tags", "after"]
+)
+@pytest.mark.parametrize("decorator", ["job", "job_method"])
+def test_an_option_of_one_enqueue_is_told_where_it_belongs(
+    mill: Tidemill, name: str, decorator: str
+) -> None:
+    words = rf"`{name}` belongs to one enqueue.*`with_options\({name}=…\)`"
+    with pytest.raises(DeclarationError, match=words):
+        getattr(mill, decorator)("bump", **{name: "x"})
+
+
+def test_an_option_that_does_not_exist_is_no_argument(mill: Tidemill) -> None:
+    with pytest.raises(TypeError, match=r"job\(\) has no option 'prio'"):
+        getattr(mill, "job")("bump", prio=3)  # noqa: B009 - what a type checker would refuse

@@ -62,6 +62,32 @@ async def test_it_is_a_block_as_well(mill: Tidemill) -> None:
         assert len((await mill.jobs.list()).jobs) == 1
 
 
+async def test_of_several_lifespans_the_last_to_end_closes_the_client(mill: Tidemill) -> None:
+    @mill.job("greet")
+    async def greet() -> str:
+        return "hello"
+
+    async with served(mill.lifespan_with_worker()):
+        async with served(mill.lifespan):  # another web application in the same process
+            pass
+        assert is_open(mill)
+        ref = await greet.enqueue()
+        assert await ref.result(timeout=PATIENCE) == "hello"
+    assert not is_open(mill)
+
+
+async def test_a_lifespan_that_does_not_start_leaves_another_one_open(mill: Tidemill) -> None:
+    @mill.job("greet")
+    def greet(name: Nowhere) -> None: ...  # noqa: F821 - that it does not exist is the point
+
+    async with served(mill.lifespan):
+        with pytest.raises(DeclarationError, match="'Nowhere'"):
+            async with served(mill.lifespan_with_worker()):
+                pytest.fail("it started")
+        assert is_open(mill)
+    assert not is_open(mill)
+
+
 async def test_a_database_that_cannot_be_used_fails_at_the_start(tmp_path: Path) -> None:
     mill = Tidemill(f"sqlite:///{tmp_path}/nowhere/jobs.db")
     with pytest.raises(StoreError, match="nowhere"):

@@ -11,7 +11,7 @@ import pytest
 from tests.waiting import until
 
 from tidemill import Bounds, JobContext, JobNotSucceeded, Retry, Tidemill
-from tidemill.errors import ConfigurationError
+from tidemill.errors import ConfigurationError, WrongContext
 from tidemill.shell.settings import WorkerSettings
 from tidemill.store.monitor import CountJobs
 
@@ -109,3 +109,10 @@ async def test_a_worker_shows_its_queues_its_slots_and_where_it_stands(mill: Tid
         worker.drain()
         await until(lambda: repr(worker).endswith("ending>"))
     assert repr(worker).endswith("ended>")
+
+
+def test_a_worker_without_an_event_loop_says_what_it_needs(mill: Tidemill) -> None:
+    worker: Any = mill.worker()
+    words = r"`async with mill\.worker\(\)` under asyncio\.run, or `tidemill worker`"
+    with pytest.raises(WrongContext, match=words), worker:
+        pass

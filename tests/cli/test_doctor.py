@@ -126,7 +126,11 @@ def test_a_database_of_somebody_else_exits_with_3(tidemill, tmp_path):
 
 @pytest.mark.parametrize(
     ("version", "needs", "says"),
-    [(0, 0, "no Tidemill tables"), (1, 1, "Run `tidemill migrate`"), (99, 98, "Upgrade Tidemill")],
+    [
+        (0, 0, "no Tidemill tables"),
+        (1, 1, "Run `tidemill migrate --store sqlite:///"),
+        (99, 98, "Upgrade Tidemill"),
+    ],
 )
 def test_a_schema_that_does_not_fit_exits_with_3_and_the_rest_is_told(shop, version, needs, says):
     with closing(sqlite3.connect(shop.path, isolation_level=None)) as db:

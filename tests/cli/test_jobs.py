@@ -257,3 +257,7 @@ def test_ids_in_json_are_strings_that_commands_take_again(shop):
     shop.enqueue()
     (job,) = shop.json("jobs", "list")["jobs"]
     assert shop.json("jobs", "show", job["id"])["id"] == str(UUID(job["id"]))
+
+
+def test_a_single_attempt_is_told_as_one(shop):
+    assert "; at most 1 attempt\n" in shop.run("jobs", "show", str(shop.dead())).stdout

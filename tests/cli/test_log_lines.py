@@ -22,6 +22,13 @@ def test_text_says_when_how_grave_and_what():
     )
 
 
+def test_each_line_of_one_process_among_several_begins_with_its_number():
+    assert TextLines(2).format(record("Two\nlines.")) == (
+        "2026-03-01 09:00:00Z INFO    [2] Two\n[2] lines."
+    )
+    assert msgspec.json.decode(JsonLines(2).format(record("x")))["process"] == 2
+
+
 def test_json_carries_the_extra_fields():
     event = msgspec.json.decode(
         JsonLines().format(record("Job %d began.", 7, job_id="7", attempt=2))

@@ -34,7 +34,7 @@ def test_queues_are_listed_with_what_is_to_come(shop):
 def test_a_store_without_queues_says_so(shop):
     result = shop.run("queues", "list")
     assert (result.exit_code, result.stdout) == (0, "")
-    assert "No queue is paused" in result.stderr
+    assert result.stderr == "No jobs wait, and no queue is paused.\n"
 
 
 def test_a_paused_queue_gives_nothing_to_a_claim_until_it_is_resumed(shop):

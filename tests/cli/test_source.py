@@ -52,7 +52,7 @@ def test_no_store_at_all_is_a_sentence_that_names_every_way(tidemill, environmen
     assert result.exit_code == 2
     assert result.stderr == (
         "Error: No store is named. Give --store URL or --app MODULE:ATTRIBUTE, "
-        "or set TIDEMILL_STORE.\n"
+        "or set TIDEMILL_STORE or TIDEMILL_APP.\n"
     )
 
 
@@ -100,7 +100,7 @@ def test_a_command_does_not_bring_a_schema_up_to_date(shop):
         db.execute("UPDATE tidemill_meta SET value = '0' WHERE name = 'version'")
     result = shop.run("jobs", "list")
     assert (result.exit_code, result.stdout) == (3, "")
-    assert "run `tidemill migrate`" in result.stderr
+    assert "run `tidemill migrate --store sqlite:///" in result.stderr
 
 
 def test_a_file_that_is_no_database_is_exit_code_3(tidemill, tmp_path):

@@ -200,7 +200,15 @@ def test_the_log_is_json_on_request(folder, start):
     assert registered["message"] == f"Registered as worker {registered['worker']}."
 
 
-OF_THE_COMMAND = {"app_name", "store_url", "processes", "modules", "as_json", "log_level"}
+OF_THE_COMMAND = {
+    "app_name",
+    "app_position",
+    "store_url",
+    "processes",
+    "modules",
+    "as_json",
+    "log_level",
+}
 """What is said to the command and not to its worker."""
 
 

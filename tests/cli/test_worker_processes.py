@@ -22,6 +22,17 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="supervised processes
 APP = """
 import atexit, os
 from pathlib import Path
+
+if os.path.exists("import"):
+    Path("importing").touch()
+    try:
+        open("import").read()
+    except BaseException:
+        if os.path.exists("swallow"):
+            Path("swallowed").touch()
+        else:
+            raise
+
 from tidemill import JobContext, Tidemill
 
 mill = Tidemill("sqlite:///jobs.db")
@@ -103,6 +114,25 @@ def test_a_signal_after_the_end_does_not_spoil_the_exit_code(folder, start):
     assert "Traceback" not in log
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("swallowed", [False, True])
+def test_a_worker_that_is_told_to_end_while_it_loads_ends_in_order(
+    folder, start, number, swallowed
+):
+    os.mkfifo(folder.path / "import")
+    if swallowed:
+        (folder.path / "swallow").touch()
+    process = start()
+    wait_until((folder.path / "importing").exists)
+    process.send_signal(number)
+    _, log = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert "before it had started" in log
+    assert "Registered" not in log
+    assert "Traceback" not in log
+    assert (folder.path / "swallowed").exists() == swallowed
+
+
 def test_a_terminal_that_goes_ends_a_worker_in_order_but_for_nohup(folder, start):
     process = start()
     wait_until(folder.workers)
@@ -137,7 +167,7 @@ def test_processes_are_workers_of_their_own_and_end_with_their_supervisor(folder
     assert process.returncode == 0
     assert not folder.workers()
     assert [folder.state(job_id) for job_id in jobs] == ["ready", "ready"]
-    assert len(re.findall("Stopped", log)) == 2
+    assert sorted(re.findall(r"\[(\d)\] Stopped", log)) == ["1", "2"]
 
 
 def test_a_signal_to_all_processes_at_once_hurries_none_of_them(folder, start):
@@ -164,6 +194,16 @@ def test_a_killed_supervisor_leaves_workers_that_end_in_order(folder, start):
     process.kill()
     wait_until(lambda: not folder.workers())
     assert folder.state(job_id) == "ready"
+    _, log = process.communicate(timeout=60)
+    assert log.count("Ending because the supervisor is gone: ") == 2
+
+
+def test_workers_that_cannot_use_their_store_end_the_supervisor(folder, start):
+    process = start("--processes", "2", "--store", "sqlite:///missing.db")
+    _, log = process.communicate(timeout=60)
+    assert process.returncode == 3
+    assert "There is no database" in log
+    assert "No worker process can use the store; ending." in log
 
 
 def test_a_killed_worker_is_replaced_by_one_with_another_identity(folder, start):

@@ -316,3 +316,10 @@ def test_a_real_pydantic_model_comes_back() -> None:
     model = pydantic.create_model("Order", id=(UUID, ...), at=(datetime, ...), raw=(bytes, b""))
     order = model(id=UUID(int=3), at=datetime(2026, 1, 1, tzinfo=UTC))
     assert returned(list[model], [order]) == [order]
+
+
+def test_a_value_that_does_not_fit_is_told_by_its_last_error_alone() -> None:
+    with pytest.raises(EncodingError, match="Expected `str`, got `int`") as refused:
+        one(str).encode((1,), {})
+    assert refused.value.__suppress_context__
+    assert refused.value.__cause__ is None

@@ -11,7 +11,7 @@ SOON = {"listen_interval": 1.0}
 
 
 def cancel(number: int, worker=W1) -> CancelHandler:
-    return CancelHandler(worker, pair_of(number), CancelReason.OPERATOR)
+    return CancelHandler(worker, pair_of(number), CancelReason.OPERATOR, "ada")
 
 
 def test_a_hint_without_a_free_slot_asks_for_cancel_requests_and_claims_nothing() -> None:

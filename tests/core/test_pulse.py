@@ -14,6 +14,7 @@ from tidemill.core.pulse import (
     DoDeregister,
     DoRegister,
     Doubted,
+    NoticeAnswered,
     NoticeLeaseLost,
     NoticeNoAnswer,
     NoticeRegistered,
@@ -133,9 +134,17 @@ def test_a_failed_beat_is_tried_again_soon_and_told_once() -> None:
     assert NoticeNoAnswer("cut off") not in played.last
     played.tick(25.0)
     played.beaten(26.0)
+    assert NoticeAnswered() in played.last
     played.tick(45.0)
     played.tell(CallFailed(46.0, "again"))
     assert NoticeNoAnswer("again") in played.last
+
+
+def test_a_beat_that_is_answered_as_ever_is_not_told() -> None:
+    played = living()
+    played.tick(20.0)
+    played.beaten(21.0)
+    assert NoticeAnswered() not in played.last
 
 
 def test_a_failed_registration_is_tried_again_soon() -> None:

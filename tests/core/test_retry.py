@@ -134,6 +134,11 @@ def test_a_policy_that_cannot_be_followed_is_refused(wrong) -> None:
         Retry(**wrong)
 
 
+def test_an_exception_of_the_main_program_has_one_name_in_all_its_processes() -> None:
+    again = type("Busy", (Exception,), {"__module__": "__mp_main__"})
+    assert exception_name(again) == "__main__.Busy"
+
+
 def test_exceptions_are_known_by_module_and_name() -> None:
     class Broken(Exception): ...
 

@@ -151,7 +151,8 @@ def test_a_death_of_today_in_a_small_group_is_a_warning_and_every_group_is_count
     found = DeadLetters(NOW, old, 8, 63, 0, NOW - MINUTE, newest=100_000)
     (finding,) = judge_dead_letters(found)
     assert finding.result is Result.WARNING
-    assert finding.found.endswith("and 5 more. The last ended 1 min ago.")
+    assert finding.found.endswith("; and 5 more. The last ended 1 min ago.")
+    assert finding.found.count("; ") == 3
 
 
 def test_no_dead_letters_are_told_with_how_far_it_looked():

@@ -145,6 +145,31 @@ def log(word: str) -> None:
     print(f"printed {word}")
 
 
+class TwoReasons(Exception):
+    """It can be pickled, and what comes of that cannot be read: it is made of two arguments."""
+
+    def __init__(self, one: str, other: str) -> None:
+        super().__init__(f"{one} and {other}")
+
+
+@job("log.error")
+def log_error() -> str:
+    logging.getLogger("orders").warning("refused", extra={"why": TwoReasons("late", "dear")})
+    return "done"
+
+
+@job("become")
+def become() -> None:
+    os.execv("/bin/sleep", ["sleep", str(HOUR)])
+
+
+@job("leave.group")
+def leave_group(told: str) -> None:
+    os.setpgid(0, os.getpgid(os.getppid()))
+    tell(told, os.getpid())
+    sleep_deaf(HOUR)
+
+
 @job("fork")
 def fork() -> int:
     os.fork()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from datetime import timedelta
 
 import pytest
@@ -37,13 +38,26 @@ def told(jobs):
     return told
 
 
+@pytest.fixture
+def said(caplog):
+    """What was logged of the end of a job's first attempt: the levels and the words."""
+    caplog.set_level(logging.INFO, "tidemill.worker")
+
+    def read(wire_name, job_id):
+        start = f"Attempt 1 of {wire_name} {job_id} "
+        lines = [(record.levelname, record.getMessage()) for record in caplog.records]
+        return [(level, line.removeprefix(start)) for level, line in lines if start in line]
+
+    return read
+
+
 def cancel(store, job_id):
     store.perform_sync(Cancel(job_ids=(job_id,), actor="ada", action=new_id()))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_an_operators_cancel_is_heard_within_a_heartbeat(
-    books, store, make_worker, told, *, time, kind
+    books, store, make_worker, told, said, *, time, kind
 ):
     job_id = books.enqueue(kind)
     async with make_worker() as worker:
@@ -53,20 +67,23 @@ async def test_an_operators_cancel_is_heard_within_a_heartbeat(
         record = books.job(job_id).record
     assert told == [CancelReason.OPERATOR]
     assert (record.cause, record.attempt) == ("operator:ada", 1)
+    assert said(kind, job_id) == [("INFO", "was cancelled (asked by ada).")]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_handler_over_its_timeout_is_told_and_fails(books, make_worker, told, kind):
+async def test_a_handler_over_its_timeout_is_told_and_fails(books, make_worker, told, said, kind):
     job_id = books.enqueue(kind, timeout=timedelta(milliseconds=10), retry=Retry.never())
     async with make_worker():
         details = await books.wait_for(job_id, "dead")
     assert told == [CancelReason.TIMEOUT]
     assert details.attempts[0].error.kind == "tidemill.HandlerTimeout"
+    words = "failed: it did not end within its timeout of 0.01 s."
+    assert said(kind, job_id) == [("WARNING", words)]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_shutdown_is_told_after_the_grace_period_and_costs_nothing(
-    books, make_worker, told, kind
+    books, make_worker, told, said, kind
 ):
     job_id = books.enqueue(kind)
     async with make_worker(grace=0):
@@ -74,11 +91,13 @@ async def test_a_shutdown_is_told_after_the_grace_period_and_costs_nothing(
     record = books.job(job_id).record
     assert told == [CancelReason.SHUTDOWN]
     assert (record.state, record.failures, record.lapses) == ("ready", 0, 0)
+    words = "was cut off by the shutdown; the job is given back, at no cost."
+    assert said(kind, job_id) == [("INFO", words)]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_lost_lease_is_told_and_nothing_is_reported(
-    books, store, make_worker, told, *, time, kind
+    books, store, make_worker, told, said, *, time, kind
 ):
     job_id = books.enqueue(kind, retry=Retry.fixed(timedelta(days=1000)))
     async with make_worker() as worker:
@@ -91,6 +110,8 @@ async def test_a_lost_lease_is_told_and_nothing_is_reported(
         await time.until(worker, lambda: books.workers() and lost not in books.workers())
     assert told == [CancelReason.LEASE_LOST]
     assert [attempt.verdict for attempt in details.attempts] == ["lapsed"]
+    ((level, words),) = said(kind, job_id)
+    assert (level, words.partition(";")[0]) == ("INFO", "ended after its worker had lost the lease")
     assert books.job(job_id) == details
 
 

@@ -229,6 +229,38 @@ async def test_a_connection_that_failed_is_not_used_for_the_next_beat(
         assert store.connections == 2
 
 
+async def test_a_beat_without_an_answer_is_logged_by_its_one_cause_and_so_is_its_end(
+    store, make_worker, time, caplog
+):
+    cause = StoreUnavailable("The connection to PostgreSQL failed at 'beat': cut off.\nSee there.")
+    error = AnswerLost(f"The connection broke before a commit was answered: {cause}")
+    error.__cause__ = cause
+    async with make_worker() as worker:
+        await time.until(worker, lambda: store.beats.acquire(blocking=False))
+        store.fail(is_beat, error)
+        await time.until(worker, lambda: "answered again" in caplog.text)
+    told = [line for line in caplog.messages if "eartbeat" in line]
+    why = "The connection to PostgreSQL failed at 'beat': cut off. …"
+    assert told == [
+        f"A heartbeat had no answer; trying again until it has ({why}).",
+        "Heartbeats are answered again.",
+    ]
+
+
+async def test_a_handler_that_blocks_the_loop_for_long_is_told_when_it_has_ended(
+    jobs, books, make_worker, time, caplog
+):
+    @jobs
+    async def job():
+        time.clock.advance(30)
+
+    job_id = books.enqueue("job")
+    async with make_worker():
+        await books.wait_for(job_id, "succeeded")
+    told = [line for line in caplog.messages if line.startswith("The event loop stood still")]
+    assert len(told) == 1
+
+
 async def test_a_worker_that_cannot_deregister_still_ends(
     books, store, make_worker, threads_of_ours
 ):

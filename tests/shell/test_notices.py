@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from tidemill.core.commands import NoticeStale
+from tidemill.core.pulse import NoticeNoAnswer
+from tidemill.shell.attempt_notices import log_ending
 from tidemill.shell.identity import new_id
-from tidemill.shell.notices import log_ending, log_notice
+from tidemill.shell.notices import log_notice, log_pulse_notice
 from tidemill.values.endings import (
+    CancelReason,
     Discarded,
     Raised,
     Returned,
@@ -57,7 +61,11 @@ ERROR = ErrorInfo("builtins.ValueError", "no such card", "a long traceback")
         (Unroutable("payload", ERROR), "ERROR", "cannot be run (payload): no such card"),
         (Discarded(ERROR), "INFO", "asked to be discarded: no such card"),
         (Snoozed(timedelta(seconds=5)), "DEBUG", "asked to come back after 0:00:05"),
-        (Stopped(), "INFO", "was cancelled"),
+        (
+            Stopped(),
+            "WARNING",
+            "failed: it stopped with a cancellation that nobody had asked for",
+        ),
         (Returned(), "DEBUG", "returned"),
     ],
     ids=lambda value: type(value).__name__,
@@ -70,3 +78,59 @@ def test_an_ending_is_logged_as_loudly_as_it_matters(caplog, claimed, ending, le
     assert record.levelname == level
     assert record.getMessage() == f"Attempt 1 of capture {job.id} {words}."
     assert (record.job_id, record.wire_name) == (str(job.id), "capture")
+
+
+RAISED = Raised(ERROR)
+OVERTIME = "failed: it did not end within its timeout of 1.5 s"
+CUT_OFF = "was cut off by the shutdown; the job is given back, at no cost"
+LOST = (
+    "ended after its worker had lost the lease; nothing of it is reported, and the job runs "
+    "elsewhere"
+)
+IT_RAISED = "; it raised builtins.ValueError: no such card"
+
+
+@pytest.mark.parametrize(
+    ("reason", "ending", "level", "words"),
+    [
+        (CancelReason.TIMEOUT, Stopped(), "WARNING", OVERTIME),
+        (CancelReason.TIMEOUT, RAISED, "WARNING", OVERTIME + IT_RAISED),
+        (CancelReason.TIMEOUT, Returned(), "DEBUG", "returned"),
+        (CancelReason.SHUTDOWN, Stopped(), "INFO", CUT_OFF),
+        (CancelReason.SHUTDOWN, RAISED, "INFO", CUT_OFF + IT_RAISED),
+        (CancelReason.SHUTDOWN, Returned(), "DEBUG", "returned"),
+        (CancelReason.LEASE_LOST, Stopped(), "INFO", LOST),
+        (CancelReason.LEASE_LOST, Returned(), "INFO", LOST),
+        (CancelReason.LEASE_LOST, RAISED, "INFO", LOST + IT_RAISED),
+        (CancelReason.OPERATOR, Stopped(), "INFO", "was cancelled (asked by ada)"),
+        (CancelReason.OPERATOR, RAISED, "WARNING", "failed with builtins.ValueError: no such card"),
+    ],
+)
+def test_an_attempt_that_was_asked_to_stop_is_logged_by_what_that_made_of_it(
+    caplog, claimed, reason, ending, *, level, words
+):
+    caplog.set_level(logging.DEBUG, "tidemill.worker")
+    job = replace(claimed("capture"), timeout=timedelta(seconds=1.5))
+    log_ending(job, ending, reason, "ada")
+    (record,) = caplog.records
+    assert record.levelname == level
+    assert record.getMessage() == f"Attempt 1 of capture {job.id} {words}."
+
+
+def test_a_cancel_by_nobody_known_is_logged_without_a_name(caplog, claimed):
+    caplog.set_level(logging.INFO, "tidemill.worker")
+    log_ending(claimed("capture"), Stopped(), CancelReason.OPERATOR)
+    assert caplog.records[0].getMessage().endswith(" was cancelled.")
+
+
+def test_an_error_of_several_lines_is_logged_by_its_first(caplog, claimed):
+    log_ending(claimed("capture"), Raised(ErrorInfo("sql.Error", "\nno such row\n  at 3\n")))
+    log_pulse_notice(NoticeNoAnswer("cut off.\nIs the server up?"))
+    first, second = (record.getMessage() for record in caplog.records)
+    assert first.endswith(" failed with sql.Error: no such row ….")
+    assert second == "A heartbeat had no answer; trying again until it has (cut off. …)."
+
+
+def test_an_error_without_words_is_logged_by_its_kind(caplog, claimed):
+    log_ending(claimed("capture"), Raised(ErrorInfo("builtins.KeyError", "")))
+    assert caplog.records[0].getMessage().endswith(" failed with builtins.KeyError.")

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import zipapp
 from pathlib import Path
 
 import pytest
@@ -114,11 +115,33 @@ def test_a_signal_to_the_whole_group_lets_a_handler_in_a_process_finish(start, n
     assert started.handler_is_gone
 
 
-@pytest.mark.parametrize("arguments", [("program.py",), ("-m", "program")])
-def test_an_app_in_the_main_program_is_found_as_multiprocessing_finds_it(start, arguments):
-    started = start("short", *arguments)
+def pack(folder: Path, as_what: str) -> str:
+    """The program as a directory or an archive that can be run."""
+    (folder / "packed").mkdir()
+    (folder / "packed" / "__main__.py").write_text(PROGRAM)
+    if as_what == "directory":
+        return "packed"
+    zipapp.create_archive(folder / "packed", folder / "packed.pyz")
+    return "packed.pyz"
+
+
+@pytest.mark.parametrize("as_what", ["script", "module", "directory", "archive"])
+def test_an_app_in_the_main_program_is_found_however_that_is_run(start, tmp_path, as_what):
+    plain = {"script": ("program.py",), "module": ("-m", "program")}
+    started = start("short", *(plain.get(as_what) or (pack(tmp_path, as_what),)))
     assert started.module == "__mp_main__"
     (started.folder / "opens").write_text("done")
     started.process.terminate()
     out, _ = started.process.communicate(timeout=60)
     assert out == "succeeded\n"
+
+
+def test_a_program_that_no_process_could_run_again_is_refused_when_its_worker_starts(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-", "short"],
+        cwd=tmp_path, input=PROGRAM, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "DeclarationError" in done.stderr
+    assert "<stdin>" in done.stderr
+    assert "into a module" in done.stderr

@@ -236,7 +236,7 @@ async def test_a_handler_that_does_not_stop_is_killed_with_all_it_has_started(ru
     assert f"its process {pids[0]} is killed" in caplog.text
 
 
-async def test_a_handler_that_is_killed_for_its_timeout_has_failed_by_it(running):
+async def test_a_handler_that_is_killed_for_its_timeout_has_failed_by_it(running, caplog):
     async with running.mill.worker(kill_after="0s"):
         ref = await app.deaf.with_options(timeout="100ms").enqueue(str(running.place()))
         state, error = await running.end(ref)
@@ -274,6 +274,32 @@ async def test_what_a_handler_logs_and_prints_comes_out_of_the_worker(running, c
         await running.result(app.log, "on")
     assert [each.getMessage() for each in caplog.records if each.name == "orders"] == ["heard on"]
     assert capfd.readouterr().out == "printed on\n"
+
+
+async def test_a_log_record_that_carries_what_cannot_be_read_is_heard_without_it(running, caplog):
+    async with running.mill.worker():
+        assert await running.result(app.log_error) == "done"
+    said = [each for each in caplog.records if each.name == "orders"]
+    assert [(each.levelname, each.getMessage()) for each in said] == [("WARNING", "refused")]
+    assert said[0].funcName == "log_error"
+
+
+async def test_a_handler_that_has_left_its_process_group_is_killed_too(running):
+    async with running.mill.worker(kill_after="100ms"):
+        place = running.place()
+        ref = await app.leave_group.enqueue(str(place))
+        (pid,) = await running.said(place)
+        await running.mill.jobs.cancel(ref, actor="ada")
+        assert (await running.end(ref))[0] == "cancelled"
+    assert is_gone(pid)
+
+
+async def test_a_process_that_becomes_another_program_is_said_to_have_hung_up(running):
+    async with running.mill.worker():
+        state, error = await running.end(await app.become.enqueue())
+    assert (state, error.kind) == ("dead", "tidemill.ProcessEnded")
+    assert "became another program" in error.message
+    assert "memory" not in error.message
 
 
 async def test_a_handler_may_fork_and_only_its_own_process_reports(running):

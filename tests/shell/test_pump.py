@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from tidemill.core.commands import Drained, WakeAt
 from tidemill.core.events import Hinted, Woken
 from tidemill.shell.pump import Parts, Pump
@@ -23,8 +25,8 @@ class ScriptedNode:
         return self.answers.pop(0) if self.answers else []
 
 
-def pump_of(node, clock=lambda: 0.0):
-    return Pump(Parts(node, None, None, None, clock))
+def pump_of(node, clock=lambda: 0.0, **parts):
+    return Pump(Parts(node, None, None, None, clock, **parts))
 
 
 async def test_what_one_turn_of_the_loop_brings_reaches_the_node_together():
@@ -80,3 +82,27 @@ async def test_a_closed_loop_is_told_nothing():
     await asyncio.to_thread(make)
     pumps[0].tell_threadsafe(Hinted)
     assert pumps[0]._inbox == []
+
+
+class Clock:
+    """Stands where a test puts it."""
+
+    at = 0.0
+
+    def __call__(self):
+        return self.at
+
+
+@pytest.mark.parametrize(("late", "lines"), [(20.0, 0), (20.5, 1)])
+async def test_a_loop_that_stood_still_for_long_is_told_once_when_it_turns(caplog, late, lines):
+    clock = Clock()
+    pump = pump_of(ScriptedNode([WakeAt(3600.0)]), clock, stall=20.0)
+    pump.tell(Hinted(0.0))
+    await asyncio.sleep(0)
+    clock.at = 3600.0 + late
+    for _ in range(2):
+        pump.tell(Hinted(clock.at))
+        await asyncio.sleep(0)
+    said = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert len(said) == lines
+    assert all(line.startswith("The event loop stood still for 20.5 s: ") for line in said)

@@ -9,7 +9,14 @@ import signal
 import pytest
 from tests.waiting import until
 
-from tidemill.shell.signals import END, HURRY, hear_signals, hear_supervisor
+from tidemill.shell.signals import (
+    END,
+    HURRY,
+    EndedEarly,
+    ended_early,
+    hear_signals,
+    hear_supervisor,
+)
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals are a POSIX matter")
 
@@ -24,8 +31,8 @@ class Recorder:
     def ending(self):
         return bool(self.asked)
 
-    def asked_to_end(self):
-        self.asked.append("end")
+    def asked_to_end(self, why=""):
+        self.asked.append(f"end {why}".strip())
 
     def asked_to_hurry(self):
         self.asked.append("hurry")
@@ -74,6 +81,34 @@ async def test_a_process_that_ends_with_its_worker_is_deaf_from_then_on(actions)
     assert {signal.getsignal(number) for number in NUMBERS} == {signal.SIG_IGN}
 
 
+def test_a_child_that_is_forked_before_a_worker_hears_obeys_signals_as_any_process(actions):
+    with ended_early():
+        child = os.fork()
+        if child == 0:
+            os._exit(sum(signal.getsignal(number) != actions[number] for number in NUMBERS))
+        assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_signal_ends_a_process_in_order_whose_worker_has_not_started(actions, number):
+    with ended_early() as unless_told:
+        unless_told()
+        with pytest.raises(EndedEarly) as told:
+            os.kill(os.getpid(), number)
+        assert told.value.code == 0
+        with pytest.raises(EndedEarly):
+            unless_told()
+    assert {each: signal.getsignal(each) for each in NUMBERS} == actions
+
+
+async def test_a_worker_hears_the_signals_that_ended_its_process_before(actions):
+    worker = Recorder()
+    with ended_early(), hear_signals(worker, deaf_afterwards=True):
+        await sent(signal.SIGTERM)
+    assert worker.asked == ["end"]
+    assert {signal.getsignal(number) for number in NUMBERS} == {signal.SIG_IGN}
+
+
 async def test_what_was_started_by_nohup_stays_when_its_terminal_goes(actions):
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     worker = Recorder()
@@ -113,4 +148,4 @@ async def test_a_worker_ends_when_its_supervisor_is_gone(actions):
         for _ in range(3):
             await asyncio.sleep(0)
     os.close(read)
-    assert worker.asked == ["end"]
+    assert worker.asked == ["end because the supervisor is gone"]

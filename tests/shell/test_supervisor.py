@@ -89,7 +89,7 @@ def test_a_signal_ends_every_worker_in_order(start, number):
     code, log = started.end()
     assert code == 0
     assert list(started.heard().values()) == [["up", "end"], ["up", "end"]]
-    assert "All 2 worker processes have ended." in log
+    assert "All worker processes have ended." in log
 
 
 def test_a_second_signal_hurries_them(start):
@@ -138,6 +138,25 @@ def test_a_command_that_cannot_work_is_not_tried_again(start):
     assert "the next one starts" not in log
 
 
+def test_workers_that_cannot_use_the_store_from_the_start_end_the_supervisor(start):
+    started = start(2, "import sys; sys.exit(3)")
+    code, log = started.end()
+    assert code == 3
+    assert "No worker process can use the store; ending. The lines above say why." in log
+
+
+def test_an_end_without_any_working_process_is_none_in_order(start):
+    started = start(1, "import pathlib, sys; pathlib.Path('heard-1').touch(); sys.exit(1)")
+    for line in started.process.stderr:
+        if "with exit code 1 after" in line:
+            break
+    started.process.terminate()
+    code, log = started.end()
+    assert code == 1
+    assert "Ending, and no worker process runs: the last one has ended with exit code 1." in log
+    assert "in order" not in log
+
+
 class Clock:
     def __init__(self):
         self.now = 0.0
@@ -162,11 +181,48 @@ def test_a_worker_that_falls_again_and_again_is_started_less_and_less_often():
     assert post.resume_at == clock.now + FIRST_PAUSE
 
 
-def fall(supervisor: Supervisor, post: Post, lived: float):
+def test_a_restart_names_the_reason_of_the_exit_code(caplog):
+    supervisor = Supervisor(["unused"], 2, Clock())
+    fall(supervisor, supervisor._posts[0], lived=1.0, code=3)
+    assert "has ended with exit code 3 (it could not use the store) after 1.0 s" in caplog.text
+    assert not supervisor._asked
+
+
+def test_a_store_that_fails_later_does_not_end_the_supervisor():
+    supervisor = Supervisor(["unused"], 2, Clock())
+    first, second = supervisor._posts
+    fall(supervisor, first, lived=STEADY_SECONDS, code=3)
+    fall(supervisor, second, lived=1.0, code=3)
+    fall(supervisor, first, lived=1.0, code=3)
+    assert not supervisor._asked
+
+
+def test_a_worker_that_found_the_store_at_last_is_not_ended_for_one_that_did_not(start):
+    # The first process finds no store, its successor does; the second process falls after that.
+    code = STAND_IN.replace(
+        "import os, signal, sys",
+        """import os, pathlib, signal, sys, time
+number = os.environ["TIDEMILL_SUPERVISOR_NUMBER"]
+try:
+    pathlib.Path("first-" + number).touch(exist_ok=False)
+except FileExistsError:
+    pass
+else:
+    while number == "2" and not list(pathlib.Path().glob("heard-*")):
+        time.sleep(0.01)
+    sys.exit(3)""",
+    )
+    started = start(2, code)
+    started.wait_for(2, "up")
+    started.process.terminate()
+    assert started.end()[0] == 0
+
+
+def fall(supervisor: Supervisor, post: Post, lived: float, code: int = 1):
     read, post.orders = os.pipe()
     os.close(read)
     post.started_at, post.starts = supervisor._clock() - lived, post.starts + 1
-    supervisor._fallen(post, 1)
+    supervisor._fallen(post, code)
 
 
 def test_a_worker_that_cannot_be_started_is_tried_again_later(caplog):

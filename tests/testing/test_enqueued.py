@@ -86,3 +86,27 @@ async def test_a_mistyped_expectation_is_no_failure_but_an_error(
 
     with pytest.raises(TypeError, match="'strange' is not a job of this app"):
         h.enqueued(strange)
+
+
+async def test_what_was_found_can_be_looked_at_again_and_cancelled(
+    mill: Tidemill, h: Harness
+) -> None:
+    @mill.job("sell")
+    async def sell() -> None:
+        """Do nothing."""
+
+    await sell.with_options(delay="1d").enqueue()
+    (found,) = h.enqueued(sell)
+    await h.cancel(found)
+    assert (found.state, (await h.job(found)).state) == ("scheduled", "cancelled")
+
+
+def test_the_same_in_a_test_without_a_loop(mill: Tidemill, h: Harness) -> None:
+    @mill.job("sell")
+    async def sell() -> None:
+        """Do nothing."""
+
+    sell.with_options(delay="1d").sync.enqueue()
+    (found,) = h.enqueued(sell)
+    h.sync.cancel(found)
+    assert h.sync.job(found).state == "cancelled"

@@ -54,6 +54,10 @@ async def methods(context: JobContext, payments: Payments) -> None:
     wrong: JobRef[str] = await Payments.refund.enqueue("p-1")  # refused
     mill.lifespan_with_worker(queues=["mail"], concurrency=3)
     mill.lifespan_with_worker(concurency=3)  # refused
+    mill.job("bump", tags=["x"])  # refused
+    mill.job_method("bump", prio=3)  # refused
+    with mill.worker():  # refused
+        pass
     print(wrong)
 
 

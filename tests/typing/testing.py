@@ -34,6 +34,9 @@ async def in_a_loop(tidemill: Harness) -> None:
     assert_type(await tidemill.jobs(state="dead", handle=capture), list[JobView])
     assert_type(tidemill.enqueued(capture, payment="p-1"), list[JobView])
     await tidemill.cancel(ref.id)
+    (view,) = tidemill.enqueued(capture)
+    assert_type(await tidemill.job(view), JobView)
+    await tidemill.cancel(view)
     async with Harness(mill, queues={"a": 1}, inline=True) as other:
         assert_type(other, Harness)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidemill.values.urls import without_secrets
+from tidemill.values.urls import migrating, without_secrets
 
 
 @pytest.mark.parametrize(
@@ -26,3 +26,18 @@ def test_a_url_is_shown_without_password_and_query(url, shown):
 ])  # fmt: skip
 def test_a_malformed_url_shows_no_password(value):
     assert "s3cret" not in without_secrets(value)
+
+
+@pytest.mark.parametrize(
+    ("url", "query", "command"),
+    [
+        ("postgresql://app@db:5432/jobs", "", "--store postgresql://app@db:5432/jobs"),
+        ("postgresql://db/jobs", "?schema=a", "--store 'postgresql://db/jobs?schema=a'"),
+        ("sqlite:////srv/my jobs.db", "", "--store 'sqlite:////srv/my jobs.db'"),
+        ("postgresql://app:s3cret@db/jobs", "", "--app MODULE:ATTRIBUTE"),
+        ("postgresql://db/jobs?password=s3cret", "", "--app MODULE:ATTRIBUTE"),
+        (None, "", "--app MODULE:ATTRIBUTE"),
+    ],
+)
+def test_the_command_that_makes_the_tables_can_be_pasted_and_holds_no_password(url, query, command):
+    assert migrating(url, query) == f"tidemill migrate {command}"

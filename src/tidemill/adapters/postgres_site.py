@@ -22,6 +22,7 @@ from tidemill.drivers.postgres_session import UNHURRIED, Limits, beginnings
 from tidemill.drivers.psycopg import PsycopgExecutor
 from tidemill.errors import AnswerLost, SchemaError, StoreUnavailable
 from tidemill.sql.catalogue import Catalogue
+from tidemill.sql.dialects.postgres import DEFAULT_SCHEMA
 from tidemill.sql.migrations import FIRST, Migration
 from tidemill.sql.program import Statement
 from tidemill.sql.programs.env import Env
@@ -29,6 +30,7 @@ from tidemill.store.contract import Clock, Operation
 from tidemill.store.enqueue import Enqueue
 from tidemill.store.lease import Maintain
 from tidemill.values.leases import Maintained
+from tidemill.values.urls import migrating
 
 R = TypeVar("R")
 
@@ -133,6 +135,12 @@ class Site:
             return (Statement("notify", {"channel": self.notifier.channel}),)
         return ()
 
+    @property
+    def _migrating(self) -> str:
+        schema = self.catalogue.dialect.fragments["schema"]
+        query = "" if schema == DEFAULT_SCHEMA else f"?schema={schema}"
+        return migrating(self.url.libpq, query)
+
     def require(self, steps: Sequence[Migration]) -> None:
         """Refuse a schema that lacks something.
 
@@ -143,12 +151,12 @@ class Site:
             schema = self.catalogue.dialect.fragments["schema"]
             message = (
                 f"{self.url.shown}: this database has no Tidemill tables in its schema "
-                f'"{schema}". Check the URL, or run `tidemill migrate` to make them.'
+                f'"{schema}". Check the URL, or run `{self._migrating}` to make them.'
             )
             raise SchemaError(message)
         if steps:
             names = ", ".join(step.name for step in steps)
-            message = f"The schema in {self.url.shown} lacks {names}: run `tidemill migrate`."
+            message = f"The schema in {self.url.shown} lacks {names}: run `{self._migrating}`."
             raise SchemaError(message)
         self.checked = True
 

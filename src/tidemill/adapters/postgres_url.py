@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
 
 from tidemill.errors import ConfigurationError
 from tidemill.values.urls import without_secrets
@@ -57,11 +57,17 @@ def read_url(url: str, own: frozenset[str] = frozenset()) -> PostgresUrl:
     theirs = [(name, value) for name, value in query if name not in own]
     shared = [(name, value) for name, value in theirs if name not in _LIBPQ_ONLY]
     return PostgresUrl(
-        libpq=urlunsplit(parts._replace(query=urlencode(theirs))),
-        asyncpg=urlunsplit(parts._replace(query=urlencode(shared))),
+        libpq=_joined(parts, theirs),
+        asyncpg=_joined(parts, shared),
         shown=without_secrets(url),
         options=ours,
     )
+
+
+def _joined(parts: SplitResult, query: list[tuple[str, str]]) -> str:
+    """The URL again. One without a host keeps its slashes, by which it is a URL."""
+    asked = f"?{urlencode(query)}" if query else ""
+    return f"{parts.scheme}://{parts.netloc}{parts.path}{asked}"
 
 
 def read_prepared(value: str) -> Prepared:

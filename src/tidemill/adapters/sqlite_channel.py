@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from tidemill.adapters.hints import Hints, is_news
-from tidemill.adapters.sqlite_files import Settings, connect, identity
+from tidemill.adapters.sqlite_files import SCHEME, Settings, connect, identity
 from tidemill.adapters.sqlite_forks import calls_sqlite
 from tidemill.drivers.run import run
 from tidemill.drivers.sqlite import SqliteExecutor
@@ -24,15 +24,13 @@ from tidemill.sql.program import Program, Statement
 from tidemill.sql.programs.env import Env
 from tidemill.sql.programs.registry import glance_for, program_for, writes
 from tidemill.store.contract import Clock, Operation
+from tidemill.values.urls import migrating
 
 R = TypeVar("R")
 
 _log = logging.getLogger("tidemill.store")
 
 DIALECT: Final = "sqlite"
-_PUT_BACK: Final = (
-    "Put the database back and work goes on; to begin with an empty one, run `tidemill migrate`."
-)
 BUSY_TRIES: Final = 2
 """How often a transaction waits the whole busy time-out for the write lock."""
 _LONGEST_PAUSE = 0.05
@@ -76,10 +74,10 @@ class Site:
             steps = channel.missing()
             if self.past.had_schema and len(steps) == len(migrations(DIALECT)):
                 message = f"{self.settings.path} was replaced by a file without Tidemill's tables."
-                raise StoreUnavailable(f"{message} {_PUT_BACK}")
+                raise StoreUnavailable(f"{message} {self.put_back}")
             if steps and not self.auto_migrate:
                 names = ", ".join(step.name for step in steps)
-                message = f"The schema lacks {names}: run `tidemill migrate`."
+                message = f"The schema lacks {names}: run `{self._migrating}`."
                 raise SchemaError(message)
             if steps:
                 channel.migrate()
@@ -89,9 +87,21 @@ class Site:
         self.past.had_schema = True
         return channel
 
+    @property
+    def put_back(self) -> str:
+        """What to do about a database that is gone."""
+        return (
+            "Put the database back and work goes on; to begin with an empty one, run "
+            f"`{self._migrating}`."
+        )
+
+    @property
+    def _migrating(self) -> str:
+        return migrating(f"{SCHEME}{self.settings.path}")
+
     def _open_again(self) -> SqliteChannel:
         if identity(self.settings.path) is None:
-            raise StoreUnavailable(f"{self.settings.path} is gone. {_PUT_BACK}")
+            raise StoreUnavailable(f"{self.settings.path} is gone. {self.put_back}")
         return SqliteChannel(self, patiently(lambda: connect(self.settings, create=False)))
 
     @calls_sqlite
@@ -191,7 +201,7 @@ class SqliteChannel:
         what = "removed" if there is None else "replaced by another file"
         message = f"{path} was {what} while it was open; what was in it is lost to this process."
         _log.error(message)
-        raise StoreUnavailable(f"{message} {_PUT_BACK}")
+        raise StoreUnavailable(f"{message} {self._site.put_back}")
 
     def _use(self, other: SqliteChannel) -> None:
         """Go on with the connection of another channel."""

@@ -27,7 +27,7 @@ async def run_async(tx: AsyncpgConnection, footing: Footing, course: Course[T]) 
     if _is_closed(tx):
         raise refuse_closed(tx)
     if not tx.is_in_transaction():
-        raise refuse_autocommit(tx, "Enqueue inside `async with connection.transaction()`.")
+        raise refuse_autocommit(tx, "Call this inside `async with connection.transaction()`.")
     steps = AsyncpgSteps(tx, footing.catalogue, footing.clock)
     return await run_inside_async(course, steps)
 

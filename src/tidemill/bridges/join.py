@@ -74,7 +74,8 @@ def join(store: Store, tx: object, *, lock_wait: timedelta | None = None) -> Joi
     if capabilities.persistent:
         message = (
             f"A store on {capabilities.name} cannot take part in a transaction of yours; nothing "
-            "was written. Enqueue after the transaction has committed, without it."
+            "was written. Enqueue after the transaction has committed, without it; a handler's job "
+            "is completed when the handler returns."
         )
         raise TransactionRefused(message)
     return AsyncJoined(store.perform) if kind.awaited else Joined(store.perform_sync)

@@ -42,8 +42,8 @@ def _require(
     if tx.info.pipeline_status is not PipelineStatus.OFF:
         message = (
             f"{named(tx)} is in pipeline mode, where answers come only later; nothing was "
-            "written. Enqueue outside the `pipeline()` block."
+            "written. Call this outside the `pipeline()` block."
         )
         raise TransactionRefused(message)
     if tx.autocommit and tx.info.transaction_status is TransactionStatus.IDLE:
-        raise refuse_autocommit(tx, f"Enqueue inside `{block}`.")
+        raise refuse_autocommit(tx, f"Call this inside `{block}`.")

@@ -27,7 +27,7 @@ def refuse_closed(tx: object) -> TransactionRefused:
     """The refusal of a connection that is closed or was never opened."""
     return TransactionRefused(
         f"The connection of {named(tx)} is closed; nothing was written. Use one that is open, and "
-        "enqueue before its transaction ends."
+        "call this before its transaction ends."
     )
 
 
@@ -35,7 +35,7 @@ def refuse_autocommit(tx: object, instead: str) -> TransactionRefused:
     """The refusal of a connection that would commit at once; `instead` opens a transaction."""
     return TransactionRefused(
         f"{named(tx)} has no transaction open and commits each statement by itself, so a rollback "
-        f"would not take the job back; nothing was written. {instead}"
+        f"would not undo what is written of the job; nothing was written. {instead}"
     )
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tidemill.cli import exits
 from tidemill.cli.output import console, json_option, print_json, print_table, printable
-from tidemill.cli.source import APP_VARIABLE, load_app, opened, store_option
+from tidemill.cli.source import APP_VARIABLE, app_anyhow, load_app, opened, store_option
 from tidemill.errors import StoreError
 from tidemill.values.doctor import Finding, Result
+from tidemill.values.urls import APP_PLACE, migrating
 
 if TYPE_CHECKING:
     from tidemill.doctor.examination import Report
@@ -22,9 +24,9 @@ _MOST_URGENT_FIRST = tuple(_STYLES)
 
 
 @click.command(epilog=exits.HELP)
-@click.argument("app_name", metavar="[MODULE:ATTRIBUTE]", required=False)
 @store_option
 @json_option
+@app_anyhow
 def doctor(*, app_name: str | None, store_url: str | None, as_json: bool) -> None:
     """Say what is wrong with a store, and what to do.
 
@@ -38,7 +40,7 @@ def doctor(*, app_name: str | None, store_url: str | None, as_json: bool) -> Non
     3 if the store cannot be used. With --json:
     {"result", "findings": [{"check", "result", "found", "advice"}, ...]}.
     """
-    report = _examined(app_name, store_url)
+    report = _addressed(_examined(app_name, store_url), app_name, store_url)
     if as_json:
         print_json({"result": report.result, "findings": list(map(_finding, report.findings))})
     else:
@@ -59,6 +61,18 @@ def _examined(app_name: str | None, store_url: str | None) -> Report:
             return examine(app.store, os.environ, declared=declared)
     except StoreError as error:
         return Report((unreachable(error), *judge_environment(os.environ)), usable=False)
+
+
+def _addressed(report: Report, app_name: str | None, store_url: str | None) -> Report:
+    """The report with the application and the store that were named put into its advice."""
+    url, name = store_url or "", app_name or os.environ.get(APP_VARIABLE) or APP_PLACE
+    command = migrating(url) if url else migrating()
+
+    def told(finding: Finding) -> Finding:
+        advice = finding.advice.replace(migrating(), command).replace(APP_PLACE, name)
+        return replace(finding, advice=advice)
+
+    return replace(report, findings=tuple(map(told, report.findings)))
 
 
 def _declared(app_name: str | None) -> frozenset[str] | None:

@@ -123,11 +123,12 @@ def _facts(job: JobDetails) -> Iterator[tuple[str, str]]:
         yield "cancelling", f"asked for by {it.cancel_requested}"
     yield "wire name", it.wire_name
     yield "queue", f"{it.queue}, priority {it.priority}"
+    most = it.retry.max_attempts
     yield (
         "attempts",
         (
             f"{it.attempt} started, {it.failures} failed, {it.lapses} lapsed; "
-            f"at most {it.retry.max_attempts} attempts"
+            f"at most {most} attempt{'' if most == 1 else 's'}"
         ),
     )
     if it.worker is not None:

@@ -11,7 +11,7 @@ from tidemill.cli import exits
 from tidemill.cli.job_actions import cancel, requeue, rerun, run_now
 from tidemill.cli.output import console, json_option, print_json
 from tidemill.cli.parameters import to_states
-from tidemill.cli.source import opened, store_options
+from tidemill.cli.source import ListCommand, opened, store_options
 from tidemill.values.monitor import JobPage
 from tidemill.values.states import JobState
 
@@ -21,7 +21,7 @@ def jobs() -> None:
     """List jobs, look at one, and cancel, requeue, rerun or start them."""
 
 
-@jobs.command("list", epilog=exits.HELP)
+@jobs.command("list", cls=ListCommand, epilog=exits.HELP)
 @store_options
 @click.option(
     "--state",

@@ -58,8 +58,9 @@ def cli(*, debug: bool) -> None:
     """Durable background jobs in the database your application already runs.
 
     Commands that read or change jobs need to know the store: name it with --store, name the
-    application with --app, or set TIDEMILL_STORE. "tidemill demo" needs neither, but an
-    environment with at least 5,000 packaged files, or --files N.
+    application with --app, or set TIDEMILL_STORE or TIDEMILL_APP. "worker", "migrate" and "doctor"
+    take the application without --app too. "tidemill demo" needs neither, but an environment with
+    at least 5,000 packaged files, or --files N.
     """
 
 

@@ -6,15 +6,18 @@ import click
 
 from tidemill.cli import exits
 from tidemill.cli.output import json_option, print_json
-from tidemill.cli.source import opened, store_options
+from tidemill.cli.source import app_anyhow, opened, store_option
 
 
 @click.command(epilog=exits.HELP)
-@store_options
+@store_option
 @click.option("--plan", is_flag=True, help="Print the SQL that is missing, and change nothing.")
 @json_option
+@app_anyhow
 def migrate(*, store_url: str | None, app_name: str | None, plan: bool, as_json: bool) -> None:
     """Make the store's schema, or bring it up to date.
+
+    The store is that of the application MODULE:ATTRIBUTE, such as orders:mill, or --store.
 
     Safe to run again, and from several hosts at once: each step is applied once, under a lock of
     the database. With --json: {"applied": [name, ...]}, or {"plan": [{"name", "sql"}, ...]}.

@@ -10,7 +10,7 @@ import click
 from tidemill.cli import exits
 from tidemill.cli.actor import actor_option
 from tidemill.cli.output import console, json_option, print_json, print_table, printable
-from tidemill.cli.source import opened, store_options
+from tidemill.cli.source import ListCommand, opened, store_options
 from tidemill.values.monitor import QueueRecord
 from tidemill.values.operators import Effect, QueueResult
 
@@ -26,7 +26,7 @@ def queues() -> None:
     """List queues, pause and resume them."""
 
 
-@queues.command("list", epilog=exits.HELP)
+@queues.command("list", cls=ListCommand, epilog=exits.HELP)
 @store_options
 @json_option
 def list_queues(*, store_url: str | None, app_name: str | None, as_json: bool) -> None:
@@ -42,7 +42,7 @@ def list_queues(*, store_url: str | None, app_name: str | None, as_json: bool) -
     elif found:
         _show(found)
     else:
-        click.echo("No queue is paused or has jobs to come.", err=True)
+        click.echo("No jobs wait, and no queue is paused.", err=True)
 
 
 def _queue_action(command: F) -> F:

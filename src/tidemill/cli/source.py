@@ -1,4 +1,4 @@
-"""Which store a command works on: --store, --app, or TIDEMILL_STORE."""
+"""Which application and which store a command works on, from its options and the environment."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sysconfig
 import traceback
 from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager, nullcontext
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,6 +17,7 @@ import click
 
 from tidemill.config import STORE_VARIABLE
 from tidemill.errors import ConfigurationError, SchemaError, TidemillError
+from tidemill.values.urls import ANY_APP
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -34,15 +36,47 @@ store_option = click.option(
 )
 
 
+app_option = click.option(
+    "--app",
+    "app_name",
+    metavar="MODULE:ATTRIBUTE",
+    help=f"The application, such as orders:mill. [env: {APP_VARIABLE}]",
+)
+
+
 def store_options(command: F) -> F:
     """Give a command the options that name its store."""
-    app = click.option(
-        "--app",
-        "app_name",
-        metavar="MODULE:ATTRIBUTE",
-        help=f"The application whose store it is, such as orders:mill. [env: {APP_VARIABLE}]",
-    )
-    return store_option(app(command))
+    return store_option(app_option(command))
+
+
+def app_anyhow(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command its application, as `app_name`: by position or by --app."""
+
+    @wraps(command)
+    def named(*, app_position: str | None, app_name: str | None, **options: Any) -> Any:
+        if app_position and app_name and app_position != app_name:
+            raise click.UsageError(
+                f"Two applications are named, {app_position} and, by --app, {app_name}: leave one "
+                "out."
+            )
+        return command(app_name=app_position or app_name, **options)
+
+    position = click.argument("app_position", metavar="[MODULE:ATTRIBUTE]", required=False)
+    return position(app_option(named))
+
+
+class ListCommand(click.Command):
+    """A command without arguments of its own, for which an application is easily taken."""
+
+    allow_extra_args = True
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        extra = super().parse_args(ctx, args)
+        if not extra or ctx.resilient_parsing:
+            return extra
+        if ":" in extra[0] and "://" not in extra[0]:
+            raise click.UsageError(f"Name the application with --app {extra[0]}.", ctx)
+        raise click.UsageError(f"This command takes no argument, and {extra[0]!r} is one.", ctx)
 
 
 @contextmanager
@@ -60,15 +94,28 @@ def opened(
     if not url and not name:
         raise ConfigurationError(
             "No store is named. "
-            f"Give --store URL or --app MODULE:ATTRIBUTE, or set {STORE_VARIABLE}."
+            "Give --store URL or --app MODULE:ATTRIBUTE, or set "
+            f"{STORE_VARIABLE} or {APP_VARIABLE}."
         )
     app = load_app(name) if name else _app_of_url(url)
     try:
         kept(app)
-        with nullcontext() if make else _as_it_is(app, f"--app {name}" if name else None):
+        way = nullcontext() if make else _as_it_is(app, f"--app {name}" if name else None)
+        with naming(name), way:
             yield app
     finally:
         app.close()
+
+
+@contextmanager
+def naming(app_name: str) -> Generator[None]:
+    """Have advice of a store that does not know which application it belongs to name this one."""
+    try:
+        yield
+    except SchemaError as error:
+        if not app_name or ANY_APP not in str(error):
+            raise
+        raise SchemaError(str(error).replace(ANY_APP, f"--app {app_name}")) from error
 
 
 def kept(app: Tidemill) -> Tidemill:

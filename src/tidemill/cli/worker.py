@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
 from tidemill.cli import exits
 from tidemill.cli.parameters import to_duration, to_queues
-from tidemill.cli.source import kept, load_app, load_module, refuse_missing
+from tidemill.cli.source import (
+    APP_VARIABLE,
+    app_anyhow,
+    kept,
+    load_app,
+    load_module,
+    naming,
+    refuse_missing,
+)
 from tidemill.config import STORE_VARIABLE
+
+if TYPE_CHECKING:
+    from tidemill.app import Tidemill
+    from tidemill.shell.signals import Hearing
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -24,7 +37,6 @@ def _duration(name: str, default: str, says: str) -> Callable[[F], F]:
 
 
 @click.command(epilog=exits.HELP)
-@click.argument("app_name", metavar="MODULE:ATTRIBUTE")
 @click.option(
     "--store",
     "store_url",
@@ -108,9 +120,10 @@ def _duration(name: str, default: str, says: str) -> Callable[[F], F]:
     show_default=True,
     help="The least important log lines to write. With debug, other libraries still begin at info.",
 )
+@app_anyhow
 def worker(
     *,
-    app_name: str,
+    app_name: str | None,
     store_url: str | None,
     modules: tuple[str, ...],
     processes: int,
@@ -130,20 +143,39 @@ def worker(
     signal ends the wait at once. The log goes to stderr.
     """
     from tidemill.cli.log_lines import write_log
+    from tidemill.shell.signals import ended_early
     from tidemill.shell.supervised import supervised
 
-    write_log(log_level, as_json=as_json)
-    hearing = supervised()
-    if processes > 1 and hearing is None:
-        _supervise(processes)
-    from tidemill.shell.process import run_process
+    place = supervised()
+    write_log(log_level, as_json=as_json, process=None if place is None else place.number)
+    name = app_name or os.environ.get(APP_VARIABLE)
+    if not name:
+        raise click.UsageError(
+            f"No application is named. Write `tidemill worker MODULE:ATTRIBUTE`, or set "
+            f"{APP_VARIABLE}."
+        )
+    with ended_early() as unless_told:
+        if processes > 1 and place is None:
+            _supervise(processes)
+        app = _loaded(name, modules, store_url)
+        unless_told()
+        with naming(name):
+            _work(app, settings, None if place is None else place.hearing)
 
-    app = load_app(app_name)
+
+def _loaded(name: str, modules: tuple[str, ...], store_url: str | None) -> Tidemill:
+    app = load_app(name)
     for module in modules:
         load_module(module)
     if store_url is not None:
         app.configure(store_url)
         refuse_missing(store_url)
+    return app
+
+
+def _work(app: Tidemill, settings: dict[str, Any], hearing: Hearing | None) -> None:
+    from tidemill.shell.process import run_process
+
     try:
         made = kept(app).worker(**settings)
         run_process(made, hearing, close=None if app.scopes is None else app.scopes.close)

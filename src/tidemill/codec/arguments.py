@@ -129,7 +129,7 @@ class Arguments:
             read(self._readers[name], text, what)
         except DecodingError as error:
             message = f"{error} A worker could not read it, so it was not enqueued."
-            raise EncodingError(message) from error
+            raise EncodingError(message) from None  # the message holds what it said
         return msgspec.Raw(text)
 
     def _check_names(self, found: Iterable[str]) -> None:

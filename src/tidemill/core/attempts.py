@@ -61,12 +61,17 @@ class Attempts:
         self._report(running, event.ending)
 
     def stop(
-        self, worker: WorkerId, pair: Pair, reason: CancelReason, commands: list[Command]
+        self,
+        worker: WorkerId,
+        pair: Pair,
+        reason: CancelReason,
+        commands: list[Command],
+        actor: str | None = None,
     ) -> None:
         """Ask one handler to stop. The first reason stands, but a lost lease overrides it."""
         running = self._holdings.running.get((worker, pair))
         if running is not None and not running.abandoned:
-            _ask(running, reason, commands)
+            _ask(running, reason, commands, actor)
 
     def stop_all(self, commands: list[Command]) -> None:
         """Ask every handler to stop: the worker shuts down."""
@@ -105,8 +110,10 @@ class Attempts:
         self._holdings.pending.append(Pending(worker, outcome))
 
 
-def _ask(running: Running, reason: CancelReason, commands: list[Command]) -> None:
+def _ask(
+    running: Running, reason: CancelReason, commands: list[Command], actor: str | None = None
+) -> None:
     overrides = reason is CancelReason.LEASE_LOST and running.reason is not reason
     if running.reason is None or overrides:
         running.reason = reason
-        commands.append(CancelHandler(running.worker, running.pair, reason))
+        commands.append(CancelHandler(running.worker, running.pair, reason, actor))

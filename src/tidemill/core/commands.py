@@ -37,11 +37,15 @@ class Execute:
 
 @dataclass(frozen=True, slots=True)
 class CancelHandler:
-    """Ask the handler of this attempt to stop, and tell it why. It may have ended already."""
+    """Ask the handler of this attempt to stop, and tell it why. It may have ended already.
+
+    `actor` is who asked for a cancel.
+    """
 
     worker: WorkerId
     pair: Pair
     reason: CancelReason
+    actor: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

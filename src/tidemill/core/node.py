@@ -236,12 +236,16 @@ class Node:
                 commands.append(NoticeReleased(worker, pair))
         for entry in listed:
             if entry.cancel_requested is not None:
-                self._attempts.stop(worker, entry.pair, CancelReason.OPERATOR, commands)
+                self._cancel(worker, entry, commands)
         for running in self._holdings.active():
             missed = running.pair not in pairs and running.since <= sent_at
             lost = missed and not running.completing
             if running.worker == worker and lost:
                 self._attempts.stop(worker, running.pair, CancelReason.LEASE_LOST, commands)
+
+    def _cancel(self, worker: WorkerId, asked: RunningPair, commands: list[Command]) -> None:
+        actor, reason = asked.cancel_requested, CancelReason.OPERATOR
+        self._attempts.stop(worker, asked.pair, reason, commands, actor)
 
     # The exchange
 
@@ -300,7 +304,7 @@ class Node:
             self._distrust(reply.worker, "the store answered that its lease is dead", commands)
             return
         for asked in reply.cancels:
-            self._attempts.stop(reply.worker, asked.pair, CancelReason.OPERATOR, commands)
+            self._cancel(reply.worker, asked, commands)
         if reply.running is not None:
             self._journeys.unsure = False
             self._reconcile(at, reply.running, self._journeys.sent_at, commands)

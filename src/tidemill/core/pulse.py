@@ -146,8 +146,13 @@ class NoticeNoAnswer:
     why: str
 
 
+@dataclass(frozen=True, slots=True)
+class NoticeAnswered:
+    """Log that the calls of the heart are answered again."""
+
+
 Call = DoRegister | DoBeat | DoDeregister
-PulseNotice = NoticeRegistered | NoticeLeaseLost | NoticeStalled | NoticeNoAnswer
+PulseNotice = NoticeRegistered | NoticeLeaseLost | NoticeStalled | NoticeNoAnswer | NoticeAnswered
 PulseCommand = Call | Tell | TickAt | PulseStopped | PulseNotice
 
 
@@ -235,7 +240,7 @@ class Pulse:
         self._stalled = stalled
 
     def _registered(self, event: RegisterAnswered, commands: list[PulseCommand]) -> None:
-        self._answered(event.at, event.sent_at)
+        self._answered(event.at, event.sent_at, commands)
         self._worker = event.worker
         self._until = self._trusted_until(event.sent_at)
         commands.append(NoticeRegistered(event.worker))
@@ -243,7 +248,7 @@ class Pulse:
             commands.append(Tell(LeaseGained(event.at, event.worker, self._until)))
 
     def _beaten(self, event: BeatAnswered, commands: list[PulseCommand]) -> None:
-        self._answered(event.at, event.sent_at)
+        self._answered(event.at, event.sent_at, commands)
         reply = event.reply
         if reply.worker != self._worker:
             self._next_at = event.at
@@ -255,8 +260,10 @@ class Pulse:
         listed = Listed(event.at, event.sent_at, reply.worker, reply.running, self._until)
         commands.append(Tell(listed))
 
-    def _answered(self, at: float, sent_at: float) -> None:
+    def _answered(self, at: float, sent_at: float, commands: list[PulseCommand]) -> None:
         self._call = None
+        if self._failing:
+            commands.append(NoticeAnswered())
         self._failing = False
         self._next_at = at if self._stopping else sent_at + self._options.heartbeat
 

@@ -10,6 +10,7 @@ from tidemill.doctor.postgres import judge_postgres
 from tidemill.doctor.sqlite import judge_sqlite
 from tidemill.doctor.words import lasting
 from tidemill.values.doctor import DatabaseHealth, Finding, Result, SchemaHealth
+from tidemill.values.urls import migrating
 
 SLOW: Final = timedelta(milliseconds=50)
 """An answer that takes longer is told of: each claim takes one or two."""
@@ -86,7 +87,7 @@ def _schema(schema: SchemaHealth) -> Finding:
             "schema",
             Result.PROBLEM,
             "This database has no Tidemill tables.",
-            "Check the URL, or run `tidemill migrate` to make them.",
+            f"Check the URL, or run `{migrating()}` to make them.",
         )
     if schema.min_compatible > schema.known:
         return Finding(
@@ -102,7 +103,7 @@ def _schema(schema: SchemaHealth) -> Finding:
             Result.PROBLEM,
             f"The schema is at version {schema.version}, and this Tidemill needs version "
             f"{schema.known}.",
-            "Run `tidemill migrate`; --plan shows its SQL first.",
+            f"Run `{migrating()}`; --plan shows its SQL first.",
         )
     newer = "" if schema.version == schema.known else f", newer than this Tidemill's {schema.known}"
     return Finding("schema", Result.OK, f"Version {schema.version}{newer}, which fits.")

@@ -23,7 +23,7 @@ def judge_dead_letters(letters: DeadLetters) -> list[Finding]:
             )
         ]
     lately = letters.last_at is not None and letters.now - letters.last_at <= LATELY
-    groups = listed([_group(group, letters.now) for group in letters.groups], of=letters.kinds)
+    groups = _listed([_group(group, letters.now) for group in letters.groups], letters.kinds)
     last = _last(letters)
     kinds = ((letters.dead, "dead job"), (letters.quarantined, "quarantined job"))
     counts = [counted(count, kind) for count, kind in kinds if count]
@@ -36,6 +36,13 @@ def judge_dead_letters(letters: DeadLetters) -> list[Finding]:
             "jobs show ID`; when it is mended, `tidemill jobs requeue ID`.",
         )
     ]
+
+
+def _listed(groups: list[str], kinds: int) -> str:
+    """The first of the groups, and how many kinds there are beside; commas are within each."""
+    shown = groups[:SHOWN]
+    more = max(kinds, len(groups)) - len(shown)
+    return "; ".join([*shown, f"and {more:,} more"] if more > 0 else shown)
 
 
 def _last(letters: DeadLetters) -> str:

@@ -8,6 +8,7 @@ from typing import Final
 
 from tidemill.doctor.words import counted, does, lasting, listed
 from tidemill.values.doctor import Finding, Result, WorkerHealth, Workforce
+from tidemill.values.urls import APP_PLACE
 
 _CHECK: Final = "workers"
 
@@ -40,7 +41,7 @@ def _nobody(*, work_waits: bool) -> Finding:
         _CHECK,
         Result.PROBLEM if work_waits else Result.WARNING,
         "No worker is live, so no job runs.",
-        "Start one: tidemill worker MODULE:ATTRIBUTE.",
+        f"Start one: `tidemill worker {APP_PLACE}`.",
     )
 
 

@@ -24,6 +24,7 @@ from tidemill.errors import (
     TidemillError,
     TransactionRefused,
 )
+from tidemill.values.urls import migrating
 
 Explain = Callable[[BaseException, str], TidemillError | None]
 
@@ -99,6 +100,6 @@ def _plain(told: TidemillError, text: str) -> TidemillError | None:
     if isinstance(told, SchemaError):
         return SchemaError(
             f"Tidemill's tables are missing from this transaction's database, or do not fit "
-            f"({text}): run `tidemill migrate`, or use a transaction on the store's own database."
+            f"({text}): run `{migrating()}`, or use a transaction on the store's own database."
         )
     return told if isinstance(told, Refused) else None

@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import Final
 
 from tidemill.errors import InvalidValue, SchemaError, StoreError, StoreUnavailable, TidemillError
+from tidemill.values.urls import migrating
 
 UNIQUE_VIOLATION: Final = "23505"
 
@@ -54,7 +55,7 @@ def translated(state: str | None, text: str, doing: str) -> TidemillError:
     if (why := _BUSY.get(state)) is not None:
         return StoreUnavailable(f"PostgreSQL gave up {doing!r}: {why} ({state}). {text}")
     if state in _MISSING:
-        return SchemaError(f"The schema does not fit ({text}): run `tidemill migrate`.")
+        return SchemaError(f"The schema does not fit ({text}): run `{migrating()}`.")
     if state.startswith(_REFUSED):
         return InvalidValue(f"PostgreSQL refused a value of {doing!r} ({state}): {text}")
     advice = next((said for code, said in _ADVICE.items() if state.startswith(code)), "")

@@ -21,6 +21,7 @@ from tidemill.errors import (
     StoreUnavailable,
     TidemillError,
 )
+from tidemill.values.urls import migrating
 
 _PRIMARY: Final = 0xFF
 _BUSY: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
@@ -60,7 +61,7 @@ def translated(error: Exception, doing: str) -> TidemillError:
     if primary in _REFUSED:
         return InvalidValue(f"SQLite refused a value of {doing!r}: {error}.")
     if primary == sqlite3.SQLITE_ERROR and str(error).startswith(_NO_SCHEMA):
-        return SchemaError(f"The schema does not fit ({error}): run `tidemill migrate`.")
+        return SchemaError(f"The schema does not fit ({error}): run `{migrating()}`.")
     if primary is None and isinstance(error, sqlite3.ProgrammingError):
         return _misused(error, doing)
     advice = _ADVICE.get(primary or 0, "Look at the error's own text.")

@@ -101,8 +101,8 @@ def require_open(connection: TellsOfTransactions, act: Say) -> None:
     if act == SAVEPOINT and not connection.in_transaction:
         message = (
             "This connection to SQLite has no transaction open and commits each statement by "
-            "itself, so a rollback would not take the job back; nothing was written. Begin one "
-            'before, with "BEGIN IMMEDIATE", or connect without autocommit=True.'
+            "itself, so a rollback would not undo what is written of the job; nothing was written. "
+            'Begin one before, with "BEGIN IMMEDIATE", or connect without autocommit=True.'
         )
         raise TransactionRefused(message)
 

@@ -52,9 +52,15 @@ class Execution:
         self.cancellation = Cancellation()
         self.interrupt = interrupt
         self.begin_completion = begin_completion
+        self.reason: CancelReason | None = None
+        self.actor: str | None = None
 
-    def cancel(self, reason: CancelReason) -> None:
-        """Tell the handler to stop, and interrupt it where that can be done."""
+    def cancel(self, reason: CancelReason, actor: str | None = None) -> None:
+        """Tell the handler to stop, and interrupt it where that can be done.
+
+        The handler keeps its first reason; how the attempt ends follows from the last one.
+        """
+        self.reason, self.actor = reason, actor
         self.cancellation.set(reason)
         if self.interrupt is not None:
             self.interrupt()

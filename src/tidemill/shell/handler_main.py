@@ -78,15 +78,8 @@ class LogLines(logging.handlers.QueueHandler):
 
     def enqueue(self, record: logging.LogRecord) -> None:
         """Send it; what a record carries beside its text may be no data, and is then left out."""
-        try:
-            self._mouth.say(Logged(record))
-        except OSError:
-            return  # the worker is gone, and so will this process be
-        except Exception:  # noqa: BLE001 - a user's object may do anything when it is pickled
-            plain = logging.makeLogRecord({"name": record.name, "levelno": record.levelno})
-            plain.levelname, plain.msg = record.levelname, record.getMessage()
-            with suppress(OSError):
-                self._mouth.say(Logged(plain))
+        with suppress(OSError):  # the worker is gone, and so will this process be
+            self._mouth.say(Logged.of(record))
 
 
 class Servant:
@@ -132,13 +125,14 @@ class Servant:
         self._loop.call_soon_threadsafe(self._over.set_result, None)
 
     def _do(self, order: Do) -> None:
-        self._mouth.say(Begun())
         if self._definitions.get(order.job.wire_name) is None:
+            self._mouth.say(Begun())
             self._ended(Raised(_unknown(order.job.wire_name)))
             return
         self._time.hear_at(order.now, order.at)
         execution = self._executor.start(order.job, self._ended, self._completing)
         self._running = (Pair(order.job.id, order.job.attempt), execution)
+        self._mouth.say(Begun())  # from here on it may be told to stop
 
     def _completing(self) -> None:
         self._mouth.say(Completing())

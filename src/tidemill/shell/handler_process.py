@@ -13,6 +13,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import weakref
 from collections.abc import Generator
 from contextlib import suppress
@@ -23,6 +24,7 @@ from typing import Any, Final
 from tidemill.errors import ConfigurationError
 from tidemill.shell.handler_talk import Do, Hello, Load, Logged, Reply, Stop
 from tidemill.shell.interpreter import interpreter
+from tidemill.shell.monotonic import monotonic
 from tidemill.values.outcomes import ErrorInfo
 
 PROCESS_ENDED: Final = "tidemill.ProcessEnded"
@@ -34,6 +36,13 @@ _MAIN = (
     "from tidemill.shell.handler_main import main; main(int(number), int(parent))"
 )
 _LOOK_SECONDS: Final = 0.5
+_LAST_SECONDS: Final = 1.0
+_PAUSE_SECONDS: Final = 0.01
+_HUNG_UP: Final = (
+    "The process of the handler hung up on its worker, which killed it: it became another program "
+    "(os.exec…) or closed descriptors that are not its own. The worker goes on. Start programs "
+    "with subprocess, and close only what you have opened."
+)
 
 
 def require_processes() -> None:
@@ -98,7 +107,8 @@ class HandlerProcess:
         self._send(order)
         while (reply := self._next()) is not None:
             if isinstance(reply, Logged):
-                logging.getLogger(reply.record.name).handle(reply.record)
+                record = reply.record()
+                logging.getLogger(record.name).handle(record)
             else:
                 yield reply
 
@@ -109,8 +119,9 @@ class HandlerProcess:
     def kill(self) -> None:
         """End it at once, with everything it has started in its process group."""
         if self._process.returncode is None:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+            for kill in (os.killpg, os.kill):  # a handler may have left its group
+                with suppress(ProcessLookupError, PermissionError):
+                    kill(self._process.pid, signal.SIGKILL)
 
     def close(self) -> None:
         """Let it end in order, now if it is idle. For the thread that reads its replies."""
@@ -128,16 +139,27 @@ class HandlerProcess:
     def bury(self) -> ErrorInfo:
         """Have it, and what it has started, be gone, and say how it ended.
 
-        One that has ended by itself keeps its exit code: it is fixed before its sockets close.
+        One that ends by itself closes its sockets just before, so it is given a moment.
         """
+        ended = self._ends_within(_LAST_SECONDS)
         self.kill()
         self._process.wait()
         self.close()
-        return ErrorInfo(PROCESS_ENDED, _how(self._process.returncode), ancestry=ANCESTRY)
+        how = _how(self._process.returncode) if ended else _HUNG_UP
+        return ErrorInfo(PROCESS_ENDED, how, ancestry=ANCESTRY)
 
     def leave(self) -> None:
         """In a forked child: it is the parent's, and has to hear when that one ends."""
         self._link.close()
+
+    def _ends_within(self, seconds: float) -> bool:
+        """Whether it does, without waiting for it: what it has started is still to be killed."""
+        over_at = monotonic() + seconds
+        while self.alive:
+            if monotonic() > over_at:
+                return False
+            time.sleep(_PAUSE_SECONDS)
+        return True
 
     def _send(self, word: Any) -> None:
         """A process that is gone hears nothing: whoever reads its replies sees their end."""

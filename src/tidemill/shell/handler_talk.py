@@ -6,11 +6,13 @@ sockets that nobody else can open. Payload and output stay the bytes that the st
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from logging import LogRecord
+from logging import LogRecord, makeLogRecord
 from threading import Event
+from typing import Any, Final, Self
 
 from tidemill.shell.definitions import ContextFactory, Definitions
 from tidemill.shell.scope import Scopes
@@ -92,11 +94,42 @@ class Ended:
     ending: Ending
 
 
+_PLAIN: Final = (
+    *("name", "levelno", "levelname", "msg", "created", "msecs", "relativeCreated"),
+    *("pathname", "filename", "module", "lineno", "funcName"),
+    *("process", "processName", "thread", "threadName"),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """A log record, to be handled by the worker's loggers."""
+    """A log record, to be handled by the worker's loggers.
 
-    record: LogRecord
+    Attributes:
+        whole: the record, pickled by itself: what a user has attached to it may not survive that,
+            and must not make this word unreadable.
+        plain: its text and place, which always do.
+    """
+
+    whole: bytes
+    plain: dict[str, Any]
+
+    @classmethod
+    def of(cls, record: LogRecord) -> Self:
+        """The word for a record whose text is made."""
+        plain = {name: getattr(record, name, None) for name in _PLAIN}
+        try:
+            return cls(pickle.dumps(record), plain)
+        except Exception:  # noqa: BLE001 - a user's object may do anything when it is pickled
+            return cls(b"", plain)
+
+    def record(self) -> LogRecord:
+        """The record, without what was attached to it if that cannot be read."""
+        try:
+            record = pickle.loads(self.whole)  # noqa: S301 - both ends trust each other
+        except Exception:  # noqa: BLE001 - nor when it is unpickled
+            return makeLogRecord(self.plain)
+        return record if isinstance(record, LogRecord) else makeLogRecord(self.plain)
 
 
 Reply = NotReady | Begun | Completing | Ended | Logged

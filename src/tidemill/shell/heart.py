@@ -24,6 +24,7 @@ from tidemill.core.pulse import (
     DoDeregister,
     DoRegister,
     Doubted,
+    NoticeAnswered,
     NoticeLeaseLost,
     NoticeNoAnswer,
     NoticeRegistered,
@@ -39,7 +40,7 @@ from tidemill.core.pulse import (
     TickAt,
     Ticked,
 )
-from tidemill.errors import SchemaError
+from tidemill.errors import SchemaError, StoreError
 from tidemill.shell.identity import new_id
 from tidemill.shell.monotonic import Monotonic
 from tidemill.shell.notices import log_pulse_notice, logger
@@ -158,7 +159,13 @@ class Heart:
                 return self._attempted(lambda channel: self._deregister(channel, worker))
             case PulseStopped():
                 self._ended = True
-            case NoticeRegistered() | NoticeLeaseLost() | NoticeStalled() | NoticeNoAnswer():
+            case (
+                NoticeRegistered()
+                | NoticeLeaseLost()
+                | NoticeStalled()
+                | NoticeNoAnswer()
+                | NoticeAnswered()
+            ):
                 log_pulse_notice(command)
         return None
 
@@ -171,7 +178,7 @@ class Heart:
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, the beat had no answer
             self._drop_channel()
-            return CallFailed(self._clock(), f"{type(error).__name__}: {error}")
+            return CallFailed(self._clock(), _cause_of(error))
 
     def _drop_channel(self) -> None:
         """Use another connection for the next call: one that failed may never heal by itself."""
@@ -215,6 +222,15 @@ def introduction(
         )
 
     return introduce
+
+
+def _cause_of(error: Exception) -> str:
+    """The one error that is behind the others, as it is told."""
+    behind: BaseException = error
+    while isinstance(behind.__cause__, StoreError):
+        behind = behind.__cause__
+    told = str(behind)
+    return told if isinstance(behind, StoreError) and told else f"{type(behind).__name__}: {told}"
 
 
 def _nobody(_event: Event) -> None:

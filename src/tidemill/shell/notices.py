@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from datetime import timedelta
-from typing import assert_never
+from typing import Final, assert_never
 
 from tidemill.core.commands import (
     Notice,
@@ -16,27 +17,20 @@ from tidemill.core.commands import (
     NoticeStale,
 )
 from tidemill.core.pulse import (
+    NoticeAnswered,
     NoticeLeaseLost,
     NoticeNoAnswer,
     NoticeRegistered,
     NoticeStalled,
     PulseNotice,
 )
-from tidemill.values.endings import (
-    CancelReason,
-    Discarded,
-    Ending,
-    Raised,
-    Returned,
-    Snoozed,
-    Stopped,
-    Unroutable,
-)
 from tidemill.values.ids import Attempt, JobId, WorkerId
-from tidemill.values.jobs import Claimed
-from tidemill.values.workers import Pair
 
 logger = logging.getLogger("tidemill.worker")
+
+_ROOM_FOR_QUEUES: Final = 20
+_ROOM_FOR_NAMES: Final = 32
+"""In characters, so that the line of a worker that starts stays short."""
 
 
 def log_notice(notice: Notice) -> None:
@@ -52,7 +46,7 @@ def log_notice(notice: Notice) -> None:
                 lapsed.worker,
                 lapsed.state.value,
                 f" ({lapsed.cause})" if lapsed.cause else "",
-                extra=_fields(lapsed.worker, lapsed.job_id, lapsed.attempt),
+                extra=fields_of(lapsed.worker, lapsed.job_id, lapsed.attempt),
             )
         case NoticeReleased(worker, pair):
             logger.warning(
@@ -60,7 +54,7 @@ def log_notice(notice: Notice) -> None:
                 "(the answer to its claim was lost); it is given back.",
                 pair.attempt,
                 pair.job_id,
-                extra=_fields(worker, pair.job_id, pair.attempt),
+                extra=fields_of(worker, pair.job_id, pair.attempt),
             )
         case NoticeDropped(worker, pair, why):
             logger.error(
@@ -68,12 +62,13 @@ def log_notice(notice: Notice) -> None:
                 "even a failure. It stays running, and is offered again until it can be (%s).",
                 pair.attempt,
                 pair.job_id,
-                _inner(why),
-                extra=_fields(worker, pair.job_id, pair.attempt),
+                inner(first_line(why)),
+                extra=fields_of(worker, pair.job_id, pair.attempt),
             )
         case NoticeDegraded(why):
             logger.warning(
-                "The store does not answer; trying again until it does (%s).", _inner(why)
+                "The store does not answer; trying again until it does (%s).",
+                inner(first_line(why)),
             )
         case NoticeRecovered():
             logger.warning("The store answers again.")
@@ -81,78 +76,31 @@ def log_notice(notice: Notice) -> None:
             assert_never(notice)
 
 
-def log_ending(job: Claimed, ending: Ending) -> None:
-    """Log how a handler ended, unless it ended as everyone hopes."""
-    match ending:
-        case Raised(error):
-            _log_attempt(logging.WARNING, job, f"failed with {error.kind}: {error.message}")
-        case Unroutable(cause, error):
-            _log_attempt(logging.ERROR, job, f"cannot be run ({cause}): {error.message}")
-        case Discarded(error):
-            _log_attempt(logging.INFO, job, f"asked to be discarded: {error.message}")
-        case Snoozed(delay):
-            _log_attempt(logging.DEBUG, job, f"asked to come back after {delay}")
-        case Stopped():
-            _log_attempt(logging.INFO, job, "was cancelled")
-        case Returned():
-            _log_attempt(logging.DEBUG, job, "returned")
-        case _:
-            assert_never(ending)
-
-
-def log_scope_fault(job: Claimed, fault: BaseException) -> None:
-    """Log that the scope of an attempt that has an error of its own did not close either."""
-    logger.error(
-        "The scope of attempt %d of %s %s, which has not succeeded, did not close in order; the "
-        "attempt ends with its own error.",
-        job.attempt,
-        job.wire_name,
-        job.id,
-        exc_info=fault,
-        extra=_fields(job.worker, job.id, job.attempt),
-    )
-
-
-def log_not_interrupted(worker: WorkerId, pair: Pair, reason: CancelReason) -> None:
-    """Log that a handler in a thread was asked to stop: whether it does is up to it."""
-    level = logging.WARNING if reason is CancelReason.TIMEOUT else logging.INFO
-    logger.log(
-        level,
-        "Attempt %d of job %s was asked to stop (%s), but it runs in a thread, which cannot be "
-        "interrupted: it goes on until it looks at `ctx.cancelled` or ends.",
-        pair.attempt,
-        pair.job_id,
-        reason.value,
-        extra=_fields(worker, pair.job_id, pair.attempt),
-    )
-
-
-def log_killed(job: Claimed, reason: CancelReason | None, pid: int, seconds: float) -> None:
-    """Log that a handler's process had to be killed."""
-    why = "" if reason is None else f" ({reason.value})"
-    what = f"did not end within {seconds:g} s of being asked{why}; its process {pid} is killed"
-    _log_attempt(logging.WARNING, job, what)
-
-
 def log_start(queues: tuple[str, ...], slots: int, wire_names: frozenset[str]) -> None:
-    """Log what a worker serves."""
+    """Log what a worker serves: the first names in the line, and all of them in its fields."""
     if not wire_names:
         logger.warning("This worker knows no job: is the module that declares them imported?")
+    known = sorted(wire_names)
     logger.info(
-        "Serving %s with %d slots; jobs known: %s. Interrupt (Ctrl-C) or SIGTERM ends it in order.",
-        ", ".join(queues),
-        slots,
-        ", ".join(sorted(wire_names)) or "none",
+        "Serving %s (%s); jobs: %s. Ctrl-C ends it.",
+        _some(queues, _ROOM_FOR_QUEUES),
+        _counted(slots, "slot"),
+        _some(known, _ROOM_FOR_NAMES) or "none",
+        extra={"queues": list(queues), "slots": slots, "wire_names": known},
     )
 
 
-def log_drain(running: int, grace: timedelta, longest: timedelta) -> None:
-    """Log that a signal was heard."""
+def log_drain(running: int, grace: timedelta, longest: timedelta, why: str = "") -> None:
+    """Log that the end was asked for, and why if that was not by a signal."""
+    asked = f" {why}" if why else ""
+    if not running:
+        logger.info("Ending%s: nothing more is claimed; nothing runs.", asked)
+        return
     logger.info(
-        "Ending: nothing more is claimed; %d running handlers may finish within %g s. "
-        "If they or the store do not answer, the end comes after %g s all the same. "
-        "A second signal hurries.",
-        running,
+        "Ending%s: nothing more is claimed; %s may finish within %g s. "
+        "If the end is not reached, it comes after %g s all the same. A second signal hurries.",
+        asked,
+        _counted(running, "running handler"),
         grace.total_seconds(),
         longest.total_seconds(),
     )
@@ -160,10 +108,25 @@ def log_drain(running: int, grace: timedelta, longest: timedelta) -> None:
 
 def log_hurry(running: int, patience: timedelta) -> None:
     """Log that a further signal was heard."""
+    if not running:
+        logger.warning("Hurrying the end, in which nothing runs any more.")
+        return
+    verb = "is" if running == 1 else "are"
     logger.warning(
-        "Hurrying: %d running handlers are asked to stop, for %g s at most.",
-        running,
+        "Hurrying: %s %s asked to stop, for %g s at most.",
+        _counted(running, "running handler"),
+        verb,
         patience.total_seconds(),
+    )
+
+
+def log_stood_still(seconds: float) -> None:
+    """Log that the event loop was blocked, when it turns again."""
+    logger.warning(
+        "The event loop stood still for %.1f s: a handler blocks it, or the machine stood still. "
+        "Code that blocks belongs in a plain `def`, which runs in a thread, and code that computes "
+        'for long in `executor="process"`.',
+        seconds,
     )
 
 
@@ -189,8 +152,10 @@ def log_pulse_notice(notice: PulseNotice) -> None:
             )
         case NoticeNoAnswer(why):
             logger.warning(
-                "A heartbeat had no answer; trying again until it has (%s).", _inner(why)
+                "A heartbeat had no answer; trying again until it has (%s).", inner(first_line(why))
             )
+        case NoticeAnswered():
+            logger.warning("Heartbeats are answered again.")
         case _:
             assert_never(notice)
 
@@ -209,25 +174,41 @@ def _log_stale(notice: NoticeStale) -> None:
         "nobody" if now is None else f"worker {now}",
         attempt,
         extra={
-            **_fields(notice.worker, reported.job_id, reported.attempt),
+            **fields_of(notice.worker, reported.job_id, reported.attempt),
             "holder_worker": None if now is None else str(now),
             "holder_attempt": attempt,
         },
     )
 
 
-def _inner(why: str) -> str:
+def _some(names: Sequence[str], room: int) -> str:
+    """As many names as there is room for in a line, at least one, and how many more there are."""
+    shown = list(names[:1])
+    for name in names[1:]:
+        if len(", ".join((*shown, name))) > room:
+            break
+        shown.append(name)
+    more = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {more:,} more" if more else "")
+
+
+def _counted(count: int, one: str) -> str:
+    """`1 slot`, `20 slots`."""
+    return f"{count:,} {one}{'' if count == 1 else 's'}"
+
+
+def first_line(text: str) -> str:
+    """The first line of a text that says anything, marked if more follows; the job keeps all."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    more = " …" if len(lines) > 1 else ""
+    return f"{lines[0]}{more}" if lines else ""
+
+
+def inner(text: str) -> str:
     """A sentence as part of another one."""
-    return why.rstrip(".")
+    return text.rstrip(".")
 
 
-def _log_attempt(level: int, job: Claimed, what: str) -> None:
-    if logger.isEnabledFor(level):
-        extra = _fields(job.worker, job.id, job.attempt)
-        extra |= {"wire_name": job.wire_name, "queue": job.queue, "tenant": job.tenant}
-        line = "Attempt %d of %s %s %s."
-        logger.log(level, line, job.attempt, job.wire_name, job.id, _inner(what), extra=extra)
-
-
-def _fields(worker: WorkerId, job_id: JobId, attempt: Attempt) -> dict[str, object]:
+def fields_of(worker: WorkerId, job_id: JobId, attempt: Attempt) -> dict[str, object]:
+    """What every line about an attempt carries in `extra`."""
     return {"worker": str(worker), "job_id": str(job_id), "attempt": attempt}

@@ -11,11 +11,11 @@ from datetime import datetime
 from threading import Lock, Timer
 from typing import Final
 
+from tidemill.shell.attempt_notices import log_killed
 from tidemill.shell.captured import captured
 from tidemill.shell.handler_process import HandlerProcess
 from tidemill.shell.handler_talk import Begun, Completing, Do, Ended, Load, Logged, NotReady, Stop
 from tidemill.shell.monotonic import monotonic
-from tidemill.shell.notices import log_killed
 from tidemill.values.endings import CancelReason, Ending, Raised, Stopped
 from tidemill.values.jobs import Claimed
 from tidemill.values.outcomes import ErrorInfo

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Coroutine
 from contextvars import copy_context
 from dataclasses import dataclass
@@ -27,10 +28,11 @@ from tidemill.core.commands import (
 from tidemill.core.events import CompletionBegun, Event, Finished, Woken
 from tidemill.core.holdings import Key
 from tidemill.core.node import Node
+from tidemill.shell.attempt_notices import log_ending, log_not_interrupted
 from tidemill.shell.calls import StoreCalls
 from tidemill.shell.execution import Execution, Executor
 from tidemill.shell.monotonic import Monotonic
-from tidemill.shell.notices import log_ending, log_not_interrupted, log_notice
+from tidemill.shell.notices import log_notice, log_stood_still
 from tidemill.values.endings import CancelReason, Ending
 from tidemill.values.ids import WorkerId
 from tidemill.values.jobs import Claimed
@@ -47,13 +49,14 @@ class Doubts(Protocol):
 
 @dataclass(slots=True)
 class Parts:
-    """What the pump drives."""
+    """What the pump drives. `stall` is how late, in seconds, it may turn without a line of log."""
 
     node: Node
     calls: StoreCalls
     executor: Executor
     doubts: Doubts
     clock: Monotonic
+    stall: float = math.inf
 
 
 class Pump:
@@ -72,6 +75,7 @@ class Pump:
         self._inbox: list[Event] = []
         self._executions: dict[Key, Execution] = {}
         self._alarm: asyncio.TimerHandle | None = None
+        self._alarm_at = math.inf
         self._calls: set[asyncio.Task[None]] = set()
         self.drained: asyncio.Future[int] = self._loop.create_future()
 
@@ -131,9 +135,18 @@ class Pump:
         events, self._inbox = self._inbox, []
         try:
             if not self._ended:
+                self._tell_lateness()
                 self._step(events)
         except Exception as error:  # noqa: BLE001 - a fault in the core must end the worker loudly
             self.fail(error)
+
+    def _tell_lateness(self) -> None:
+        """Log that the loop stood still: whatever woke it, its alarm should have done so before."""
+        late = self.now - self._alarm_at
+        if late > 0:
+            self._alarm_at = math.inf
+        if late > self._parts.stall:
+            log_stood_still(late)
 
     def _step(self, events: list[Event]) -> None:
         for command in self._parts.node.step(*events):
@@ -149,10 +162,10 @@ class Pump:
                 self._call(self._parts.calls.exchange(command))
             case DoMaintain():
                 self._call(self._parts.calls.maintain())
-            case CancelHandler(worker, pair, reason):
+            case CancelHandler(worker, pair, reason, actor):
                 execution = self._executions.get((worker, pair))
                 if execution is not None:
-                    execution.cancel(reason)
+                    execution.cancel(reason, actor)
                     if execution.interrupt is None:
                         log_not_interrupted(worker, pair, reason)
             case WakeAt(at):
@@ -177,15 +190,14 @@ class Pump:
 
         def report(ending: Ending) -> None:
             self._executions.pop((job.worker, pair), None)
-            log_ending(job, ending)
+            log_ending(job, ending, execution.reason, execution.actor)
             self.tell(Finished(self.now, job.worker, pair, ending))
 
         def begin_completion() -> None:
             self.tell_threadsafe(lambda at: CompletionBegun(at, job.worker, pair))
 
-        self._executions[job.worker, pair] = self._parts.executor.start(
-            job, report, begin_completion
-        )
+        execution = self._parts.executor.start(job, report, begin_completion)
+        self._executions[job.worker, pair] = execution
 
     def _call(self, call: Coroutine[Any, Any, Event]) -> None:
         async def answered() -> None:
@@ -198,7 +210,8 @@ class Pump:
     def _wake_at(self, at: float) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
-        self._alarm = self._loop.call_later(max(at - self.now, 0.0), self._wake)
+        self._alarm_at = max(at, self.now)
+        self._alarm = self._loop.call_later(self._alarm_at - self.now, self._wake)
 
     def _wake(self) -> None:
         self.tell(Woken(self.now))

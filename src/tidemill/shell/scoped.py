@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
+from tidemill.shell.attempt_notices import log_scope_fault
 from tidemill.shell.endings import ending_of
-from tidemill.shell.notices import log_scope_fault
 from tidemill.shell.scope import (
     AsyncOpening,
     AttemptScope,

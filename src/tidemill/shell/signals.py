@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import Any, Final, Protocol
 
 from tidemill.errors import WrongContext
+from tidemill.shell.notices import logger
 
 ENDING: Final = tuple(
     getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name)
@@ -31,8 +32,8 @@ class Endable(Protocol):
         """Whether it is on its way to the end."""
         ...
 
-    def asked_to_end(self) -> None:
-        """End in order."""
+    def asked_to_end(self, why: str = "") -> None:
+        """End in order; `why` is said in the log, as `because ...`."""
         ...
 
     def asked_to_hurry(self) -> None:
@@ -74,17 +75,17 @@ def hear_supervisor(worker: Endable, *, orders: int) -> Generator[None]:
     """
     loop = asyncio.get_running_loop()
 
-    def end() -> None:
+    def end(why: str = "") -> None:
         if not worker.ending:
-            worker.asked_to_end()
+            worker.asked_to_end(why)
 
     def ordered() -> None:
         said = os.read(orders, 1)
         if said == HURRY and worker.ending:
             worker.asked_to_hurry()
         else:
-            end()
-        if not said:  # the supervisor is gone
+            end("" if said else "because the supervisor is gone")
+        if not said:
             loop.remove_reader(orders)
 
     with _heard(end, deaf_afterwards=True):
@@ -93,6 +94,45 @@ def hear_supervisor(worker: Endable, *, orders: int) -> Generator[None]:
             yield
         finally:
             loop.remove_reader(orders)
+
+
+class EndedEarly(SystemExit):
+    """This process was told to end before its worker had started."""
+
+
+@contextmanager
+def ended_early() -> Generator[Callable[[], None]]:
+    """Until a worker or a supervisor hears them, signals end this process in order, and at once.
+
+    They raise `EndedEarly`, with exit code 0, in whatever is being run. As that may swallow it, for
+    instance a module that is being imported, the function that is given raises it again, to be
+    called before the worker starts.
+
+    Raises:
+        WrongContext: this is not the main thread, which alone hears signals.
+    """
+    told = False
+
+    def unless_told() -> None:
+        if told:
+            raise EndedEarly(0)
+
+    def hear(_number: int, _frame: object) -> None:
+        nonlocal told
+        told = True
+        unless_told()
+
+    before = take_signals(hear)
+    try:
+        yield unless_told
+    except EndedEarly:
+        logger.info("Told to end before it had started; nothing was claimed.")
+        raise
+    finally:
+        _overridden.remove(before)
+        for number, action in before.items():
+            if signal.getsignal(number) is hear:  # nobody has heard them since
+                signal.signal(number, action)
 
 
 @contextmanager

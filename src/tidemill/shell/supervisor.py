@@ -20,7 +20,7 @@ from typing import Final
 
 from tidemill.shell.monotonic import Monotonic, monotonic
 from tidemill.shell.signals import END, ENDING, HURRY
-from tidemill.shell.supervised import ORDERS
+from tidemill.shell.supervised import NUMBER, ORDERS
 
 FIRST_PAUSE: Final = 0.5
 LONGEST_PAUSE: Final = 30.0
@@ -29,6 +29,12 @@ STEADY_SECONDS: Final = 60.0
 each time, up to the longest pause."""
 CANNOT_WORK: Final = 2
 """The exit code of a command, option or setting that cannot work."""
+NO_STORE: Final = 3
+"""The exit code of a worker that cannot use its store."""
+_MEANINGS: Final = {
+    CANNOT_WORK: "the command, an option or a setting cannot work",
+    NO_STORE: "it could not use the store",
+}
 
 logger = logging.getLogger("tidemill.supervisor")
 
@@ -44,6 +50,8 @@ class Post:
         started_at, resume_at: when it was started, and when the next one is to be.
         starts: how many there were.
         pause: the wait before the next one.
+        useless: whether none so far could use the store, from the first one on.
+        code: what the last one ended with, as `subprocess` has it; None before that.
     """
 
     number: int
@@ -53,6 +61,8 @@ class Post:
     resume_at: float = 0.0
     starts: int = 0
     pause: float = FIRST_PAUSE
+    useless: bool = False
+    code: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +98,15 @@ class Supervisor:
     def run(self) -> int:
         """Until all have ended; the exit code: 0 if that was in order.
 
-        A worker that has ended otherwise gives its own code, 1 if a signal ended it.
+        A worker that has ended otherwise gives its own code, 1 if a signal ended it; so does the
+        last one to fall where none runs any more when the end is asked for. If no first worker can
+        use the store, the end comes by itself.
         """
         with _signals(lambda: self._news.put(Signalled())):
             while not self._over:
                 self._start_due()
                 self._take_news()
-        logger.info("All %d worker processes have ended.", len(self._posts))
+        logger.info("All worker processes have ended.")
         return self._status
 
     @property
@@ -111,7 +123,7 @@ class Supervisor:
         try:
             post.process = subprocess.Popen(  # noqa: S603 - what this very process was started with
                 self._command,
-                env={**os.environ, ORDERS: str(theirs)},
+                env={**os.environ, ORDERS: str(theirs), NUMBER: str(post.number)},
                 pass_fds=(theirs,),
                 process_group=0,  # a Ctrl-C is for the supervisor, which passes it on
             )
@@ -143,19 +155,27 @@ class Supervisor:
     def _fallen(self, post: Post, code: int) -> None:
         lived = self._clock() - post.started_at
         os.close(post.orders)
-        post.process = None
+        post.process, post.code = None, code
+        early = lived < STEADY_SECONDS and (post.useless or post.starts == 1)
+        post.useless = early and code == NO_STORE
         how = f"has ended {_how(code)} after {lived:.1f} s"
         if self._asked:
             logger.info("Worker process %d %s.", post.number, how)
             self._note(code)
         elif code == CANNOT_WORK and post.starts == 1:
             logger.error("Worker process %d cannot work as it was asked to; ending.", post.number)
-            self._status = CANNOT_WORK
-            self._end()
+            self._give_up(CANNOT_WORK)
+        elif all(each.useless and each.process is None for each in self._posts):
+            logger.error("No worker process can use the store; ending. The lines above say why.")
+            self._give_up(NO_STORE)
         else:
             if lived >= STEADY_SECONDS:
                 post.pause = 0.0
             self._put_off(post, how)
+
+    def _give_up(self, status: int) -> None:
+        self._status = status
+        self._end()
 
     def _put_off(self, post: Post, how: str) -> None:
         pause = post.pause
@@ -167,11 +187,22 @@ class Supervisor:
     def _signalled(self) -> None:
         running = sum(post.process is not None for post in self._posts)
         if self._asked:
-            logger.warning("Hurrying %d worker processes.", running)
+            logger.warning("Hurrying %s.", _processes(running))
             self._order(HURRY)
             return
-        logger.info("Ending %d worker processes in order. A second signal hurries.", running)
+        if running:
+            logger.info("Ending %s in order. A second signal hurries.", _processes(running))
+        else:
+            self._note_idleness()
         self._end()
+
+    def _note_idleness(self) -> None:
+        """An end for which no worker is left is in order only if all have ended in order."""
+        for post in self._posts:
+            self._note(1 if post.code is None else post.code)
+        last = self._posts[-1].code
+        how = "could not be started" if last is None else f"has ended {_how(last)}"
+        logger.error("Ending, and no worker process runs: the last one %s.", how)
 
     def _end(self) -> None:
         self._asked += 1
@@ -209,9 +240,14 @@ def _signals(heard: Callable[[], None]) -> Generator[None]:
             signal.signal(number, signal.SIG_IGN)
 
 
+def _processes(count: int) -> str:
+    return f"{count} worker process{'' if count == 1 else 'es'}"
+
+
 def _how(code: int) -> str:
     if code >= 0:
-        return f"with exit code {code}"
+        meaning = _MEANINGS.get(code)
+        return f"with exit code {code}{f' ({meaning})' if meaning else ''}"
     try:
         return f"by {signal.Signals(-code).name}"
     except ValueError:

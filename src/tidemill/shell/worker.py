@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from datetime import timedelta
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, NoReturn, Self
 
 from tidemill.core.dispatch import policy_for
 from tidemill.core.events import DrainAsked, Hinted, HurryAsked
@@ -184,10 +184,10 @@ class Worker:
         """Whether it was asked to end, or is on its way there."""
         return self._ending or self._started().draining
 
-    def asked_to_end(self) -> None:
-        """End in order, and log that. On the loop's thread."""
+    def asked_to_end(self, why: str = "") -> None:
+        """End in order, and log that and `why`. On the loop's thread."""
         settings = self._settings
-        log_drain(self._started().running, settings.grace, settings.longest_end)
+        log_drain(self._started().running, settings.grace, settings.longest_end, why)
         self.drain()
 
     def asked_to_hurry(self) -> None:
@@ -226,6 +226,18 @@ class Worker:
     ) -> None:
         await self.stop()
 
+    if not TYPE_CHECKING:  # a type checker refuses `with` by itself
+
+        def __enter__(self) -> NoReturn:
+            message = (
+                "A worker needs an event loop: `async with mill.worker()` under asyncio.run, or "
+                "`tidemill worker` on the command line."
+            )
+            raise WrongContext(message)
+
+        def __exit__(self, *_: object) -> None:
+            """Never reached; `with` looks for it before it enters."""
+
     def _make_heart(self) -> Heart:
         introduce = introduction(
             self._policy.queues, self._known_names(), self._settings.concurrency
@@ -251,7 +263,8 @@ class Worker:
             self._store, settings.lease, settings.delivery_timeout, self._clock, self._store_time
         )
         node = Node(settings.node_options(self._known_names()), self._policy)
-        return Pump(Parts(node, calls, self._executor, self._heart, self._clock))
+        stall = settings.lease.total_seconds() / 3
+        return Pump(Parts(node, calls, self._executor, self._heart, self._clock, stall))
 
     async def _close(self, pump: Pump) -> None:
         over_at = pump.now + self._settings.delivery_timeout.total_seconds()

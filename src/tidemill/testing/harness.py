@@ -15,7 +15,6 @@ from tidemill.app import Tidemill
 from tidemill.core.dispatch import DispatchPolicy, Strict, policy_for
 from tidemill.errors import ConfigurationError, WrongContext
 from tidemill.jobs import JobHandle
-from tidemill.monitor import AnyJob
 from tidemill.shell.inline import InlineCalls
 from tidemill.shell.threads import DaemonThreads
 from tidemill.store.enqueue import Enqueue
@@ -28,7 +27,7 @@ from tidemill.testing.queues import EveryQueue
 from tidemill.testing.rig import Bench, Ran, Rig
 from tidemill.testing.store import HarnessStore
 from tidemill.testing.time import START, instant, span
-from tidemill.testing.view import JobView, view_of
+from tidemill.testing.view import Job, JobView, known, view_of
 from tidemill.values.durations import Duration, duration
 from tidemill.values.ids import JobId
 from tidemill.values.jobs import DEFAULT_QUEUE, PRIORITY_RANGE
@@ -275,13 +274,13 @@ class Harness:
 
     # Looking
 
-    async def job(self, job: AnyJob) -> JobView:
-        """One job, by its reference or its id.
+    async def job(self, job: Job) -> JobView:
+        """One job as it is now, by its reference, its id or an earlier view.
 
         Raises:
             NotFound: no job has that id.
         """
-        return view_of(await self.mill.jobs.get(job))
+        return view_of(await self.mill.jobs.get(known(job)))
 
     async def jobs(
         self,
@@ -326,14 +325,14 @@ class Harness:
 
     # Acting
 
-    async def cancel(self, job: AnyJob, *, actor: str = ACTOR) -> ActionResult:
+    async def cancel(self, job: Job, *, actor: str = ACTOR) -> ActionResult:
         """Cancel a job. A running handler hears of it at once, if a run is under way.
 
         For cancelling a running handler, start the run in a task of its own:
         `run = asyncio.create_task(h.run_until_idle())`.
         """
         self._require_open()
-        return await self.mill.jobs.cancel(job, actor=actor)
+        return await self.mill.jobs.cancel(known(job), actor=actor)
 
     # Inside
 

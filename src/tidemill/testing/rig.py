@@ -48,11 +48,12 @@ from tidemill.core.events import (
 )
 from tidemill.core.node import Node
 from tidemill.errors import StoreError
+from tidemill.shell.attempt_notices import log_ending
 from tidemill.shell.calls import StoreCalls
 from tidemill.shell.execution import Execution, Executor
 from tidemill.shell.heart import introduction
 from tidemill.shell.identity import new_id
-from tidemill.shell.notices import log_ending, log_notice
+from tidemill.shell.notices import log_notice
 from tidemill.shell.scope import Scopes
 from tidemill.shell.settings import WorkerSettings
 from tidemill.shell.store_time import StoreTime
@@ -316,9 +317,9 @@ class Rig:
                 await self._exchange(command)
             case DoMaintain():
                 self._inbox.append(await self._calls.maintain())
-            case CancelHandler(_, pair, reason):
+            case CancelHandler(_, pair, reason, actor):
                 if pair in self._running:
-                    self._running[pair].execution.cancel(reason)
+                    self._running[pair].execution.cancel(reason, actor)
             case WakeAt(at):
                 self._wake_at = at
             case Drained(unreported):
@@ -365,7 +366,7 @@ class Rig:
 
         def report(ending: Ending) -> None:
             self._running.pop(pair, None)
-            log_ending(job, ending)
+            log_ending(job, ending, execution.reason, execution.actor)
             self._inbox.append(Finished(self._bench.at(), job.worker, pair, ending))
             self._told.set()
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from tidemill.client import refuse_in_loop
 from tidemill.jobs import JobHandle
-from tidemill.monitor import AnyJob
-from tidemill.testing.view import JobView
+from tidemill.testing.view import Job, JobView
 from tidemill.values.durations import Duration
 from tidemill.values.operators import ActionResult
 from tidemill.values.states import JobState
@@ -87,7 +86,7 @@ class SyncHarness:
         """As `Harness.perform`."""
         return self._run("perform", lambda h: h.perform(handle, *args, **kwargs))
 
-    def job(self, job: AnyJob) -> JobView:
+    def job(self, job: Job) -> JobView:
         """As `Harness.job`."""
         return self._run("job", lambda h: h.job(job))
 
@@ -101,7 +100,7 @@ class SyncHarness:
         """As `Harness.jobs`."""
         return self._run("jobs", lambda h: h.jobs(state=state, queue=queue, handle=handle))
 
-    def cancel(self, job: AnyJob, *, actor: str | None = None) -> ActionResult:
+    def cancel(self, job: Job, *, actor: str | None = None) -> ActionResult:
         """As `Harness.cancel`."""
         given = {} if actor is None else {"actor": actor}
         return self._run("cancel", lambda h: h.cancel(job, **given))

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from tidemill.monitor import AnyJob
 from tidemill.values.ids import Attempt, JobId
 from tidemill.values.jobs import AttemptRecord, JobDetails, JobRecord
 from tidemill.values.outcomes import ErrorInfo
@@ -52,6 +53,15 @@ class JobView:
         """What the last attempt that did not succeed ended with; None if there is no such."""
         errors = [each.error for each in self.attempts if not each.stale]
         return errors[-1] if errors else None
+
+
+Job = AnyJob | JobView
+"""A job by its reference, its id, the text of its id, or how it was looked at before."""
+
+
+def known(job: Job) -> AnyJob:
+    """What the app's own verbs know the job by."""
+    return job.id if isinstance(job, JobView) else job
 
 
 def view_of(details: JobDetails) -> JobView:

@@ -191,10 +191,14 @@ class Retry:
 
 
 def exception_name(kind: type[BaseException]) -> str:
-    """The name by which a policy knows an exception class: `module.qualname`."""
+    """The name by which a policy knows an exception class: `module.qualname`.
+
+    The main program's module has another name where a process has run it again.
+    """
     if kind.__module__ == "builtins":
         return kind.__qualname__
-    return f"{kind.__module__}.{kind.__qualname__}"
+    module = "__main__" if kind.__module__ == "__mp_main__" else kind.__module__
+    return f"{module}.{kind.__qualname__}"
 
 
 def _fields(options: RetryOptions) -> dict[str, Any]:

@@ -79,7 +79,7 @@ def test_the_run_ends_well_and_says_so(ran):
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert ran.stderr == ""
     assert (
-        f"The books balance: {FILES} files in the RECORDs, {FILES} jobs, "
+        f"The books balance: {FILES} files in the RECORDs, {FILES} jobs,\n"
         "each with exactly one recorded success." in ran.stdout
     )
 

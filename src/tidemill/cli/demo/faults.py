@@ -92,7 +92,7 @@ class Faults:
         third = self._fleet.start()
         self._say(
             f"Worker {hit.number} killed (SIGKILL) with {hit.attempts} attempts running; "
-            f"worker {third.number} started in its place."
+            f"worker {third.number} started."
         )
 
     def _pause(self, worker: WorkerProcess) -> None:
@@ -104,7 +104,7 @@ class Faults:
         self.phase = Phase.PAUSED
         self._say(
             f"Worker {hit.number} paused (SIGSTOP) with {hit.attempts} attempts running; "
-            f"its lease of {self._fleet.lease:g} s runs out."
+            f"its lease is {self._fleet.lease:g} s."
         )
 
     def _resume(self, worker: WorkerProcess) -> None:
@@ -115,8 +115,7 @@ class Faults:
         worker.resume()
         self.phase = Phase.RESUMED
         self._say(
-            f"Worker {worker.number} resumed (SIGCONT): its lease is gone, its jobs were given to "
-            "others, and whatever it still reports is stale."
+            f"Worker {worker.number} resumed (SIGCONT) after its lease; what it reports is stale."
         )
 
     def _see_again(self, worker: WorkerProcess) -> None:

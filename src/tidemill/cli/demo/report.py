@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 
 _SHOWN = 10
 _MEGA = 1_000_000
+_GIVEN_BACK = (
+    "killed worker's jobs given back after\n"
+    f"(its lease of {LEASE_SECONDS:g} s counts from its last beat)"
+)
 
 
 def show_table(out: Console, ran: Ran) -> None:
@@ -63,7 +67,7 @@ def closing(ran: Ran) -> str:
     """What a run without faults has shown."""
     totals = ran.audit.totals
     return (
-        f"The books balance: {totals.jobs:,} files in the RECORDs, {totals.jobs:,} jobs, "
+        f"The books balance: {totals.jobs:,} files in the RECORDs, {totals.jobs:,} jobs,\n"
         "each with exactly one recorded success."
     )
 
@@ -78,7 +82,7 @@ def _rows(ran: Ran) -> list[tuple[str, str]]:
     totals = ran.audit.totals
     counts = [(name, f"{count:,}") for name, count in _counts(totals)]
     if ran.recovery_seconds is not None:
-        counts.append(("killed worker's jobs given back after", f"{ran.recovery_seconds:.1f} s"))
+        counts.append((_GIVEN_BACK, f"{ran.recovery_seconds:.1f} s"))
     return [
         *counts,
         ("time, in all", f"{ran.seconds:.1f} s"),
