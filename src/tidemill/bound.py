@@ -11,6 +11,7 @@ from tidemill.client import Client, JobRef
 from tidemill.errors import ConfigurationError
 from tidemill.options import JobOptions
 from tidemill.registry import JobDefinition
+from tidemill.shell.ambient import ambient
 from tidemill.shell.identity import new_id
 from tidemill.store.enqueue import Enqueue
 from tidemill.values.ids import JobId
@@ -49,8 +50,11 @@ class BoundJob(Generic[R_co]):
         return self._home.client
 
     def request(self) -> NewJob:
-        """The request to store it, under a fresh id."""
-        options, defaults = self.options, self.definition.defaults
+        """The request to store it, under a fresh id.
+
+        In a handler, the tenant and the trace of its job are handed on (clause F6).
+        """
+        options, defaults, around = self.options, self.definition.defaults, ambient()
         return NewJob(
             id=JobId(new_id()),
             wire_name=self.definition.wire_name,
@@ -64,9 +68,10 @@ class BoundJob(Generic[R_co]):
             timeout=defaults.timeout if options.timeout is None else options.timeout,
             retry=defaults.retry if options.retry is None else options.retry,
             idempotency_key=options.idempotency_key,
-            tenant=options.tenant,
+            tenant=around.tenant if options.tenant is None else options.tenant or None,
             tags=options.tags,
             parents=options.parents,
+            trace_context=around.trace_context,
         )
 
     def ref(self, answer: Enqueued) -> JobRef[R_co]:

@@ -45,7 +45,7 @@ KEY = "grind:lot-7"
 
 
 def test_every_option_is_stored_and_reaches_the_handler(store: Store, clock: VirtualClock) -> None:
-    """F1, C3."""
+    """F1, F6, C3."""
     wish: dict[str, Any] = {
         "payload": '{"lot":"7 ½"}'.encode(),
         "queue": "stones",

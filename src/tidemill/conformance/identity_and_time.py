@@ -63,7 +63,7 @@ WAYS_BACK: dict[str, WayBack] = {
 
 
 def test_the_same_request_again_is_stored_once(store: Store) -> None:
-    """A2: an enqueue whose answer was lost can be repeated."""
+    """A2, M3: an enqueue whose answer was lost can be repeated."""
     job = new_job(payload=b'{"lot":7}', tags=frozenset({Tag("a"), Tag("b", "c")}), delay=SECOND)
     assert enqueue(store, job) == (Enqueued(job.id, JobState.SCHEDULED),)
     before = details(store, job.id)

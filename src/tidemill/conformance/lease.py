@@ -98,7 +98,7 @@ def test_a_beat_of_an_unknown_worker_is_not_live(store: Store, clock: VirtualClo
 def test_the_same_registration_again_is_answered_and_renews_the_lease(
     store: Store, clock: VirtualClock
 ) -> None:
-    """A3: the answer to the first may have been lost."""
+    """A3, M3: the answer to the first may have been lost."""
     info = worker_info()
     store.perform_sync(Register(info=info, lease=LEASE))
     started = clock()
@@ -141,7 +141,7 @@ def test_a_worker_id_that_another_worker_has_is_refused(store: Store) -> None:
 
 
 def test_deregistering_ends_the_lease_at_once_and_may_be_repeated(store: Store) -> None:
-    """A3."""
+    """A3, M3."""
     worker = register(store)
     for _ in range(2):
         store.perform_sync(Deregister(worker))

@@ -228,7 +228,7 @@ REPEATABLE: dict[str, tuple[Callable[[Store], JobId], Callable[[JobId], Operatio
 def test_the_same_action_again_changes_nothing_and_is_answered_as_the_first(
     store: Store, clock: VirtualClock, action: str
 ) -> None:
-    """L1."""
+    """L1, M3."""
     make, act = REPEATABLE[action]
     job_id = make(store)
     operation = act(job_id)

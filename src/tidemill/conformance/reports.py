@@ -109,7 +109,7 @@ def test_a_job_that_is_not_running_nor_succeeded_names_no_worker(store: Store) -
 def test_a_report_whose_answer_was_lost_is_already_applied_and_changes_nothing(
     store: Store, verdict: Verdict
 ) -> None:
-    """D5."""
+    """D5, M3."""
     job = start(store, register(store))
     assert report(store, job, verdict, output=b"1").answer is Answer.APPLIED
     before = details(store, job.id)

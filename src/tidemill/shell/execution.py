@@ -13,6 +13,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar, cast
 
+from tidemill.shell.ambient import enter
 from tidemill.shell.cancellation import Cancellation
 from tidemill.shell.captured import captured
 from tidemill.shell.completion import Completion
@@ -181,6 +182,7 @@ class Executor:
     ) -> Ending:
         if definition is None:
             return no_handler(job)
+        enter(job)
         try:
             if definition.injection is not None:
                 return await self._run_scoped(definition, definition.injection, job, execution)
@@ -192,6 +194,7 @@ class Executor:
             return ending_of(error)
 
     def _run_plain(self, definition: JobDefinition, job: Claimed, execution: Execution) -> Ending:
+        enter(job)
         try:
             call, returned = self._prepare(definition, job, execution)
             return returned(call())
