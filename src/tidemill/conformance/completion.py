@@ -71,7 +71,7 @@ def test_a_completion_is_listed_as_running_no_more(store: Store) -> None:
 def test_a_completion_by_another_worker_or_attempt_is_stale_and_writes_nothing(
     store: Store, wrong: str
 ) -> None:
-    """D1, D8."""
+    """D1, D2, D8."""
     job = start(store, register(store))
     before = details(store, job.id)
     other = {"worker": register(store)} if wrong == "worker" else {"attempt": Attempt(2)}
@@ -82,7 +82,7 @@ def test_a_completion_by_another_worker_or_attempt_is_stale_and_writes_nothing(
 
 
 def test_a_completion_of_an_attempt_that_lapsed_is_stale(store: Store, clock: VirtualClock) -> None:
-    """D1, D8."""
+    """D1, D2, D8."""
     job = start(store, register(store), retry=AT_ONCE)
     lapse(store, clock)
     assert complete(store, job).answer is Answer.STALE
@@ -166,7 +166,7 @@ def test_a_completion_that_was_rolled_back_leaves_the_verdict_to_the_report(stor
 def test_a_report_of_a_completion_that_never_was_is_as_stale_as_any(
     store: Store, clock: VirtualClock
 ) -> None:
-    """D1, D8."""
+    """D1, D2, D8."""
     job = start(store, register(store))
     lapse(store, clock)
     said = report(store, job, Verdict.FAILED, error=BROKEN, in_transaction=True)

@@ -74,7 +74,7 @@ def test_a_report_of_the_holder_applies(store: Store, verdict: Verdict) -> None:
 
 @pytest.mark.parametrize("verdict", REPORTABLE)
 def test_the_right_attempt_from_the_wrong_worker_is_stale(store: Store, verdict: Verdict) -> None:
-    """D1."""
+    """D1, D2: whatever the verdict."""
     job = start(store, register(store))
     other = register(store)
     before = details(store, job.id)
@@ -87,7 +87,7 @@ def test_the_right_attempt_from_the_wrong_worker_is_stale(store: Store, verdict:
 def test_the_right_worker_with_the_wrong_attempt_is_stale(
     store: Store, clock: VirtualClock, verdict: Verdict, attempt: int
 ) -> None:
-    """D1, A4."""
+    """D1, D2, A4."""
     worker = register(store)
     first = start(store, worker, retry=AT_ONCE)
     report(store, first, Verdict.RELEASED)
@@ -104,7 +104,7 @@ def test_the_right_worker_with_the_wrong_attempt_is_stale(
 def test_the_right_pair_with_a_dead_lease_is_stale(
     store: Store, clock: VirtualClock, verdict: Verdict
 ) -> None:
-    """D1, C5: the lease is dead at its expiry instant, swept or not."""
+    """D1, D2, C5: the lease is dead at its expiry instant, swept or not."""
     job = start(store, register(store))
     clock.advance(LEASE)
     before = details(store, job.id)
