@@ -68,7 +68,7 @@ class BoundJob(Generic[R_co]):
             timeout=defaults.timeout if options.timeout is None else options.timeout,
             retry=defaults.retry if options.retry is None else options.retry,
             idempotency_key=options.idempotency_key,
-            tenant=around.tenant if options.tenant is None else options.tenant or None,
+            tenant=around.tenant if options.tenant is None else options.tenant,
             tags=options.tags,
             parents=options.parents,
             trace_context=around.trace_context,

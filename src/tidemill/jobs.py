@@ -137,7 +137,7 @@ class JobHandle(Generic[P, R_co]):
                 stored.
             idempotency_key: while a job with this key is active, enqueuing answers that job.
             tenant: the scope of the job and its key; in a handler it is that of the handler's job
-                by default, and `""` gives none.
+                by default.
             tags: labels and (key, value) pairs, or a mapping of keys to values; they are shown
                 with the job.
             timeout: how long one attempt may run.
