@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal, get_args
+from typing import Final, Literal
 from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
 
 from tidemill.errors import ConfigurationError
 from tidemill.values.urls import without_secrets
 
 Prepared = Literal["auto", "off"]
+_PREPARED: Final[Mapping[str, Prepared]] = {"auto": "auto", "off": "off"}
 SCHEMES: Final = ("postgresql", "postgres")
 _LIBPQ_ONLY: Final = frozenset({
     "connect_timeout", "keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count",
@@ -76,8 +78,8 @@ def read_prepared(value: str) -> Prepared:
     Raises:
         ConfigurationError: neither auto nor off.
     """
-    for known in get_args(Prepared):
-        if value == known:
-            return value  # type: ignore[return-value]  # it was found among them
+    known = _PREPARED.get(value)
+    if known is not None:
+        return known
     message = f"prepared_statements={value!r} is unknown: use 'auto', or 'off' behind a pooler."
     raise ConfigurationError(message)

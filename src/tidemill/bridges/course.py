@@ -17,7 +17,7 @@ from tidemill.core.admission import admit
 from tidemill.drivers.footing import Footing
 from tidemill.drivers.run_inside import SAVEPOINT, Act, Course, Say, StepFailed
 from tidemill.errors import TransactionRefused
-from tidemill.sql.program import Program, Statement
+from tidemill.sql.program import Program, Statement, each
 from tidemill.sql.programs.registry import program_for, quick_for
 from tidemill.store.complete import Complete
 from tidemill.store.contract import Operation
@@ -77,8 +77,7 @@ def _on_postgres(operation: Operation[R], footing: Footing, wait: timedelta) -> 
         program = program_for(operation, footing.env)
         bound = wait if _may_wait(operation) else None
         answer = yield from on_postgres(program, bound, writes_once=_writes_once(operation))
-    for statement in footing.riding(operation, answer):  # noqa: UP028 - a tuple is sent no rows
-        yield statement
+    yield from each(footing.riding(operation, answer))
     return answer
 
 
@@ -132,16 +131,14 @@ def _bounded(course: Course[R], milliseconds: int) -> Course[R]:
     except BaseException:
         yield from _trying(*restore)
         raise
-    for statement in restore:  # noqa: UP028 - a list is sent no rows
-        yield statement
+    yield from each(restore)
     return answer
 
 
 def _trying(*acts: Act) -> Course[None]:
     """What cannot be undone has ended with its transaction."""
     with suppress(StepFailed):
-        for act in acts:  # noqa: UP028 - a tuple is sent no rows
-            yield act
+        yield from each(acts)
 
 
 def _take_write_lock(milliseconds: int) -> Course[None]:

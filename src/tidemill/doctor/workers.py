@@ -88,7 +88,7 @@ def _lapsed(lapsed: Sequence[WorkerHealth], now: datetime) -> list[Finding]:
 
 def _versions(live: Sequence[WorkerHealth]) -> list[Finding]:
     versions = sorted({each.record.version for each in live})
-    if len(versions) < 2:  # noqa: PLR2004 - one version is no mix
+    if not versions[1:]:
         return []
     return [
         Finding(

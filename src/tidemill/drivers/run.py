@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from tidemill.errors import AnswerLost, Refused, StoreUnavailable
-from tidemill.sql.program import COMMIT, Batch, Commit, FollowUp, Program, Row, Statement
+from tidemill.sql.program import COMMIT, Batch, Commit, FollowUp, Program, Row, Statement, each
 
 _log = logging.getLogger("tidemill.store")
 
@@ -179,8 +179,7 @@ def in_transactions(
     try:
         answer = yield from _steps(program, progress, write=write)
         if progress.opened:
-            for statement in closing(answer):  # noqa: UP028 - a tuple cannot be sent the rows
-                yield statement
+            yield from each(closing(answer))
             yield COMMIT
     except _TOLD as error:
         if progress.committed:

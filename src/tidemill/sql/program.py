@@ -7,10 +7,11 @@ a user's transaction, and can be interrupted between any two statements by a tes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeVar
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 
@@ -73,6 +74,12 @@ class FollowUp:
 COMMIT: Final = Commit()
 Step = Statement | Batch | Commit | FollowUp
 Program = Generator[Step, Sequence[Row], T]
+
+
+def each(steps: Iterable[S]) -> Generator[S, Sequence[Row]]:
+    """Yield steps whose rows nobody reads."""
+    for step in steps:  # noqa: UP028 - what is iterated over cannot be sent the rows
+        yield step
 
 
 def follow_up(make: Callable[[], Program[T]], otherwise: T, what: str) -> Program[T]:
