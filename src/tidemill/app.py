@@ -6,7 +6,6 @@ import os
 import weakref
 from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
-from datetime import UTC, datetime
 from functools import partial
 from importlib import import_module
 from threading import Lock
@@ -114,8 +113,11 @@ class Tidemill(Declares):
             if self._standing_in is not None:
                 return self._standing_in
             if self._store is None:
+                # What help and declarations need loads nothing of the adapters.
+                from tidemill.adapters.host_clock import utc_now  # noqa: PLC0415 - as said above
+
                 self._url = store_url(self._url)
-                self._store = open_store(self._url, self.bounds, _utc_now)
+                self._store = open_store(self._url, self.bounds, utc_now)
             return self._store
 
     @contextmanager
@@ -364,10 +366,6 @@ class SyncTidemill:
             WrongContext: an event loop runs in this thread.
         """
         return enqueue_bound_sync(self._client, jobs, instead="await mill.enqueue_many(...)")
-
-
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
 
 
 _apps: weakref.WeakSet[Tidemill] = weakref.WeakSet()

@@ -1,11 +1,13 @@
 """A store on a file of its own, under virtual time, with one worker's usual requests."""
 
 import os
+import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
+import psycopg
 import pytest
 from tests.postgres.servers import *  # noqa: F403 - the fixtures of the servers
 
@@ -98,6 +100,18 @@ def bench(store: SqliteStore, clock: VirtualClock) -> Bench:
 
 
 @pytest.fixture
+def alter(path):
+    """Change rows behind everyone's back."""
+
+    def execute(sql, *values):
+        with sqlite3.connect(path) as connection:
+            assert connection.execute(sql, values).rowcount
+        connection.close()
+
+    return execute
+
+
+@pytest.fixture
 def postgres(postgres_url: str, clock: VirtualClock) -> Iterator[PostgresStore]:
     """An empty store on PostgreSQL 18, on the virtual clock."""
     store = PostgresStore(postgres_url, clock=clock, hints=False)
@@ -109,6 +123,13 @@ def postgres(postgres_url: str, clock: VirtualClock) -> Iterator[PostgresStore]:
 def mill(postgres: PostgresStore, clock: VirtualClock) -> Bench:
     """Short words for requests to PostgreSQL."""
     return Bench(postgres, clock)
+
+
+@pytest.fixture
+def watcher(postgres_url: str) -> Iterator[psycopg.Connection]:
+    """A session of its own, that looks at what others do."""
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        yield connection
 
 
 @pytest.fixture(name="outcome")

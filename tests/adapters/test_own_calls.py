@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager, closing
 from datetime import timedelta
 
 import psycopg
+from tests.adapters.conftest import LEASE
 from tests.waiting import until
 
 from tidemill.adapters.postgres import PostgresStore
@@ -15,7 +16,6 @@ from tidemill.store.enqueue import Enqueue
 from tidemill.store.exchange import Exchange
 from tidemill.store.lease import Maintain
 
-LEASE = timedelta(seconds=60)
 POOL = 3
 
 

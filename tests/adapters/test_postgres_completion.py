@@ -3,7 +3,8 @@
 import psycopg
 import pytest
 from tests.adapters.conftest import LEASE
-from tests.adapters.test_postgres_concurrency import Unfinished, together, wait_until_blocked
+from tests.adapters.postgres_meanwhile import Unfinished, wait_until_blocked
+from tests.adapters.together import together
 
 from tidemill.store.complete import Complete
 from tidemill.store.operators import Cancel

@@ -1,14 +1,18 @@
-"""Many at once, on connections of their own, and rows that others hold (C1, C6, D4, F3)."""
+"""Rows that others hold, and what is under way elsewhere (C1, C6, D4, F3)."""
 
-import asyncio
-from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from datetime import timedelta
-from threading import Barrier
 
 import psycopg
 import pytest
+from tests.adapters.conftest import LEASE
+from tests.adapters.postgres_meanwhile import (
+    Unfinished,
+    holding,
+    rest_of,
+    wait_until,
+    wait_until_blocked,
+)
+from tests.adapters.together import together
 from tests.postgres.servers import in_database
 
 from tidemill.adapters.postgres import PostgresStore
@@ -17,181 +21,12 @@ from tidemill.drivers.psycopg import PsycopgExecutor
 from tidemill.sql.migrations import migrations
 from tidemill.sql.programs.registry import SNAPSHOTS, program_for
 from tidemill.store.enqueue import Enqueue
-from tidemill.store.exchange import Exchange
-from tidemill.store.lease import Beat, Maintain
+from tidemill.store.lease import Beat
 from tidemill.store.monitor import CountJobs, GetJob, ListQueues, ListWorkers
 from tidemill.store.operators import Cancel, Requeue
 from tidemill.values.outcomes import Answer, Verdict
 from tidemill.values.states import JobState
 from tidemill.values.tags import Tag
-
-LEASE = timedelta(seconds=60)
-
-
-def together(number, part):
-    """Run `part(n)` in `number` threads that start at one barrier; answer what each answered."""
-    barrier = Barrier(number)
-
-    def run(n):
-        barrier.wait()
-        return part(n)
-
-    with ThreadPoolExecutor(number) as threads:
-        return list(threads.map(run, range(number)))
-
-
-@pytest.fixture
-def stores(postgres_url, clock):
-    """Eight stores on the database, as eight processes would have them."""
-    opened = [PostgresStore(postgres_url, clock=clock, hints=False) for _ in range(8)]
-    yield opened
-    for each in opened:
-        each.close()
-
-
-@pytest.fixture
-def watcher(postgres_url):
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
-        yield connection
-
-
-def wait_until_blocked(watcher):
-    """Return once some session of this database waits for a lock."""
-    wait_until(watcher, "wait_event_type = 'Lock'")
-
-
-def wait_until(watcher, holds):
-    """Return once this is said of some session of this database."""
-    asked = f"SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND {holds}"
-    while not watcher.execute(asked).fetchone()[0]:
-        watcher.execute("SELECT 1 FROM pg_backend_pid()")
-
-
-@contextmanager
-def holding(url, job_id):
-    """Another transaction that holds a job's row."""
-    with psycopg.connect(url) as other:
-        other.execute("SELECT 1 FROM tidemill.jobs WHERE id = %s FOR UPDATE", (job_id,))
-        yield other
-
-
-class Unfinished:
-    """A request performed on a connection of a user's, whose transaction is still open."""
-
-    def __init__(self, url, store, operation):
-        self.connection = psycopg.connect(url, autocommit=True)
-        site = store._site
-        executor = PsycopgExecutor(
-            self.connection, site.catalogue, {True: "BEGIN", False: "BEGIN"}, site.clock
-        )
-        executor.begin(write=True)
-        program = program_for(operation, site.env)
-        self.answer = rest_of(program, executor, next(program))
-
-    def end(self, how):
-        self.connection.execute(how)
-        self.connection.close()
-
-
-def rest_of(program, executor, step):
-    """Run a program on from a step, and answer its value."""
-    try:
-        while True:
-            step = program.send(executor.step(step))
-    except StopIteration as stop:
-        return stop.value
-
-
-def test_eight_claimers_never_share_a_job(mill, stores):
-    mill.enqueue(*[mill.job() for _ in range(400)])
-    workers = [mill.register() for _ in stores]
-
-    def claim_all(n):
-        ask = Exchange(worker=workers[n], claim=mill.request(limit=7))
-        found = []
-        while claimed := stores[n].perform_sync(ask).claimed:
-            found += [job.id for job in claimed]
-        return found
-
-    claimed = Counter(job for found in together(8, claim_all) for job in found)
-    assert len(claimed) == 400
-    assert set(claimed.values()) == {1}
-
-
-def test_coroutines_on_one_store_never_share_a_job(mill):
-    mill.enqueue(*[mill.job() for _ in range(300)])
-    workers = [mill.register() for _ in range(6)]
-
-    async def claim_all(worker):
-        ask = Exchange(worker=worker, claim=mill.request(limit=5))
-        found = []
-        while claimed := (await mill.store.perform(ask)).claimed:
-            found += [job.id for job in claimed]
-        return found
-
-    async def all_at_once():
-        return await asyncio.gather(*map(claim_all, workers))
-
-    claimed = Counter(job for found in asyncio.run(all_at_once()) for job in found)
-    assert len(claimed) == 300
-    assert set(claimed.values()) == {1}
-
-
-def test_every_job_finishes_once_whatever_workers_race_for_it(mill, stores, outcome):
-    mill.enqueue(*[mill.job() for _ in range(200)])
-    workers = [mill.register() for _ in stores]
-
-    def work(n):
-        done, reports = 0, ()
-        while True:
-            ask = Exchange(worker=workers[n], outcomes=reports, claim=mill.request(limit=5))
-            answer = stores[n].perform_sync(ask)
-            done += sum(each.answer is Answer.APPLIED for each in answer.reported)
-            again = {each.job_id for each in answer.reported if each.answer is Answer.BUSY}
-            reports = tuple(each for each in reports if each.job_id in again)
-            reports += tuple(outcome(job) for job in answer.claimed)
-            if not reports:
-                return done
-
-    assert sum(together(8, work)) == 200
-    (count,) = mill.store.perform_sync(CountJobs())
-    assert (count.state, count.count) == (JobState.SUCCEEDED, 200)
-
-
-def test_eight_sweepers_lapse_each_attempt_once(mill, stores, clock):
-    mill.enqueue(*[mill.job() for _ in range(100)])
-    mill.claim(mill.register(), limit=100)
-    clock.advance(LEASE)
-    sweeps = together(8, lambda n: stores[n].perform_sync(Maintain(lease=LEASE)).lapsed)
-    lapsed = Counter((each.job_id, each.attempt) for sweep in sweeps for each in sweep)
-    assert len(lapsed) == 100
-    assert set(lapsed.values()) == {1}
-    assert {mill.get(job).record.lapses for job, _attempt in lapsed} == {1}
-
-
-def test_enqueues_of_one_key_at_once_yield_one_job(mill, stores):
-    jobs = [mill.job(idempotency_key="k") for _ in stores]
-    answers = together(8, lambda n: stores[n].perform_sync(Enqueue((jobs[n],)))[0])
-    assert len({answer.job_id for answer in answers}) == 1
-    assert sorted(answer.deduplicated for answer in answers) == [False] + [True] * 7
-    (count,) = mill.store.perform_sync(CountJobs())
-    assert count.count == 1
-
-
-def test_batches_of_the_same_keys_in_other_orders_never_lock_each_other_out(mill, stores):
-    keys = [f"k{n}" for n in range(50)]
-    orders = [keys, keys[::-1]] * 4
-    requests = [Enqueue(tuple(mill.job(idempotency_key=key) for key in order)) for order in orders]
-    answers = together(8, lambda n: stores[n].perform_sync(requests[n]))
-    assert len({each.job_id for answer in answers for each in answer}) == 50
-    fresh = [each for answer in answers for each in answer if not each.deduplicated]
-    assert len(fresh) == 50
-
-
-def test_one_request_sent_many_times_at_once_is_stored_once(mill, stores):
-    job = mill.job()
-    answers = together(8, lambda n: stores[n].perform_sync(Enqueue((job,)))[0])
-    assert sorted(answer.repeated for answer in answers) == [False] + [True] * 7
 
 
 @pytest.mark.parametrize("how", ["COMMIT", "ROLLBACK"])
@@ -261,14 +96,6 @@ def test_a_requeue_that_meets_the_key_of_an_enqueue_under_way_answers_key_held(
         first.end("COMMIT")
         (answer,) = waiting.result()
     assert (answer.effect, answer.other) == ("key-held", winner.id)
-
-
-def test_one_action_sent_many_times_at_once_is_done_once(mill, stores):
-    job = mill.job()
-    mill.enqueue(job)
-    request = Cancel(job_ids=(job.id,), actor="a", action=mill.fresh())
-    answers = together(8, lambda n: stores[n].perform_sync(request))
-    assert {each[0].effect for each in answers} == {"done"}
 
 
 @pytest.mark.parametrize("verdict", [Verdict.SUCCEEDED, Verdict.FAILED])

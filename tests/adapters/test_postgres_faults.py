@@ -7,6 +7,7 @@ import psycopg
 import pytest
 from tests.adapters.conftest import Bench
 from tests.adapters.postgres_proxy import Cable
+from tests.adapters.ways import WAYS
 
 from tidemill.adapters.postgres import PostgresStore
 from tidemill.errors import AnswerLost, StoreError, StoreUnavailable
@@ -31,17 +32,6 @@ def far(cable, clock):
     store = PostgresStore(cable.url, clock=clock, hints=False)
     yield store
     store.close()
-
-
-def in_thread(store, operation):
-    return store.perform_sync(operation)
-
-
-def in_loop(store, operation):
-    return asyncio.run(store.perform(operation))
-
-
-WAYS = pytest.mark.parametrize("perform", [in_thread, in_loop])
 
 
 @WAYS
@@ -179,7 +169,7 @@ def test_all_connections_in_use_is_unavailable_and_not_a_hang(mill, monkeypatch)
     store = PostgresStore(mill.store._site.url.libpq, clock=mill.clock, sync_pool=1)
     store.perform_sync(CountJobs())
     with (
-        store._connections._pool.lend(),
+        store._opened._pool.lend(),
         pytest.raises(StoreUnavailable, match="All 1 connections"),
     ):
         store.perform_sync(CountJobs())

@@ -8,6 +8,7 @@ import pytest
 
 from tidemill.adapters.postgres import PostgresStore
 from tidemill.adapters.postgres_notify import Notifier
+from tidemill.errors import StoreUnavailable
 from tidemill.store.enqueue import Enqueue
 
 
@@ -104,7 +105,7 @@ def test_with_hints_off_nobody_listens_and_nobody_notifies(mill, ear, postgres_u
     assert not store._listens
     store.watch(lambda: None)
     store.perform_sync(Enqueue((mill.job(),)))
-    assert store._connections._listener is None
+    assert store._opened._listener is None
     store.close()
     assert list(ear.notifies(timeout=0)) == []
 
@@ -118,7 +119,7 @@ def test_behind_a_pooler_nobody_listens_but_at_an_address_of_its_own(
     store.watch(lambda: None)
     store.perform_sync(Enqueue((mill.job(),)))
     assert heard(ear) == 1, "it notifies all the same"
-    assert store._connections._listener is None
+    assert store._opened._listener is None
     direct = PostgresStore(postgres_url, listen_url=postgres_url, **behind)
     wake, stop = listening(direct)
     store._site.notifier._window_ends = 0.0
@@ -141,7 +142,7 @@ def test_a_notification_that_cannot_be_sent_is_lost_and_the_next_one_tries_again
 
     def connect():
         tries.append(1)
-        raise psycopg.OperationalError
+        raise StoreUnavailable("no server")
 
     notifier = Notifier("c", connect, enabled=True)
     for _ in range(2):

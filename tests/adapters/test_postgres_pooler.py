@@ -3,11 +3,11 @@
 import asyncio
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 from threading import Event
 
 import psycopg
 import pytest
+from tests.adapters.conftest import LEASE
 
 from tidemill.adapters.postgres import PostgresStore
 from tidemill.store.enqueue import Enqueue
@@ -16,8 +16,6 @@ from tidemill.store.lease import Beat
 from tidemill.store.monitor import CountJobs
 from tidemill.values.outcomes import Answer
 from tidemill.values.states import JobState
-
-LEASE = timedelta(seconds=60)
 
 
 @pytest.fixture

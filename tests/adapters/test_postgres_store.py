@@ -176,7 +176,7 @@ def test_statements_are_prepared_or_not_as_asked(mill, postgres_url, clock, prep
     async def count_prepared():
         for _ in range(7):
             await store.perform(Enqueue((mill.job(),)))
-        pool = store._connections.coroutines._of_this_loop()._calls
+        pool = store._opened.coroutines._of_this_loop()._calls
         async with pool.lend() as executor:
             return await executor._connection.fetchval(
                 "SELECT count(*) FROM pg_prepared_statements"
@@ -184,7 +184,7 @@ def test_statements_are_prepared_or_not_as_asked(mill, postgres_url, clock, prep
 
     for _ in range(7):
         store.perform_sync(Enqueue((mill.job(),)))
-    with store._connections._pool.lend() as executor:
+    with store._opened._pool.lend() as executor:
         asked = executor._connection.execute(
             "SELECT count(*) FROM pg_prepared_statements", prepare=False
         )
@@ -202,7 +202,7 @@ def test_no_setting_outlives_its_transaction(mill, postgres):
     """What a pooler would hand to the next client."""
     names = ("statement_timeout", "lock_timeout", "plan_cache_mode", "TimeZone", "search_path")
     postgres.perform_sync(CountJobs())
-    with postgres._connections._pool.lend() as executor:
+    with postgres._opened._pool.lend() as executor:
         fresh = psycopg.connect(postgres._site.url.libpq, autocommit=True)
         before = {name: fresh.execute(f"SHOW {name}").fetchone()[0] for name in names}
         fresh.close()
@@ -214,7 +214,7 @@ def test_no_setting_outlives_its_transaction(mill, postgres):
 
 def test_every_transaction_bounds_its_statements_and_its_locks(postgres):
     postgres.perform_sync(CountJobs())
-    with postgres._connections._pool.lend() as executor:
+    with postgres._opened._pool.lend() as executor:
         executor.begin(write=True)
         shown = [
             executor._connection.execute(f"SHOW {name}").fetchone()[0]

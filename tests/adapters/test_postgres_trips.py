@@ -1,10 +1,11 @@
 """How often the server is asked: what is hot or idle asks once, and what is calm does not (B10)."""
 
-import asyncio
 from datetime import timedelta
 
 import psycopg
 import pytest
+from tests.adapters.conftest import LEASE
+from tests.adapters.ways import WAYS
 
 from tidemill.adapters.postgres import PostgresStore
 from tidemill.drivers.asyncpg import AsyncpgExecutor
@@ -14,8 +15,6 @@ from tidemill.store.exchange import Exchange
 from tidemill.store.lease import Beat, Maintain
 from tidemill.store.monitor import GetEnd
 from tidemill.values.states import JobState
-
-LEASE = timedelta(seconds=60)
 
 
 @pytest.fixture
@@ -34,17 +33,6 @@ def recorded(method, name, sent):
         return method(*given, **options)
 
     return wrapped
-
-
-def in_thread(store, operation):
-    return store.perform_sync(operation)
-
-
-def in_loop(store, operation):
-    return asyncio.run(store.perform(operation))
-
-
-WAYS = pytest.mark.parametrize("perform", [in_thread, in_loop])
 
 
 @WAYS

@@ -1,9 +1,8 @@
 """Rows changed by SQL: what PostgreSQL's types let through stops nothing (P15)."""
 
-from datetime import timedelta
-
 import psycopg
 import pytest
+from tests.adapters.conftest import LEASE
 
 from tidemill.store.exchange import Exchange
 from tidemill.store.lease import Beat, Maintain
@@ -16,7 +15,6 @@ from tidemill.values.outcomes import ErrorInfo, Verdict
 from tidemill.values.retry import Retry
 from tidemill.values.states import JobState
 
-LEASE = timedelta(seconds=60)
 MOST = 2**63 - 1
 
 

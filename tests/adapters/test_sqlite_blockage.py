@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from tests.adapters.conftest import LEASE
 
 from tidemill.adapters.sqlite import SqliteStore
 from tidemill.drivers import sqlite as driver
@@ -12,7 +13,6 @@ from tidemill.errors import JobIdConflict, StoreUnavailable
 from tidemill.store.lease import Beat, Deregister, Maintain
 from tidemill.values.ids import WorkerId, uuid7
 
-LEASE = timedelta(seconds=60)
 SECOND = timedelta(seconds=1)
 MICROSECOND = timedelta(microseconds=1)
 

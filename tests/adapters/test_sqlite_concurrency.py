@@ -1,37 +1,17 @@
-"""Many at once, in threads and in processes, on one file."""
+"""Many processes at once on one file."""
 
 import subprocess
 import sys
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 from pathlib import Path
-from threading import Barrier
 
-import pytest
+from tests.adapters.together import together
 
 from tidemill.adapters.sqlite import SqliteStore
 from tidemill.sql.migrations import migrations
-from tidemill.store.enqueue import Enqueue
-from tidemill.store.exchange import Exchange
-from tidemill.store.lease import Deregister, Maintain
 from tidemill.store.monitor import CountJobs
-from tidemill.values.states import JobState
 
-LEASE = timedelta(seconds=60)
 PROCESS = Path(__file__).with_name("sqlite_process.py")
-
-
-def together(number, part):
-    """Run `part(n)` in `number` threads that start at one barrier; answer what each answered."""
-    barrier = Barrier(number)
-
-    def run(n):
-        barrier.wait()
-        return part(n)
-
-    with ThreadPoolExecutor(number) as threads:
-        return list(threads.map(run, range(number)))
 
 
 def processes(*parts):
@@ -53,31 +33,6 @@ def processes(*parts):
     return printed
 
 
-@pytest.fixture
-def stores(path, clock):
-    """Eight stores on the file, as eight processes would have them."""
-    opened = [SqliteStore(path, clock=clock, busy_timeout=timedelta(seconds=60)) for _ in range(8)]
-    yield opened
-    for each in opened:
-        each.close()
-
-
-def test_eight_claimers_in_threads_never_share_a_job(bench, stores):
-    bench.enqueue(*[bench.job() for _ in range(400)])
-    workers = [bench.register() for _ in stores]
-
-    def claim_all(n):
-        ask = Exchange(worker=workers[n], claim=bench.request(limit=7))
-        found = []
-        while claimed := stores[n].perform_sync(ask).claimed:
-            found += [job.id for job in claimed]
-        return found
-
-    claimed = Counter(job for found in together(8, claim_all) for job in found)
-    assert len(claimed) == 400
-    assert set(claimed.values()) == {1}
-
-
 def test_claimers_in_processes_never_share_a_job(bench, path):
     bench.enqueue(*[bench.job() for _ in range(300)])
     printed = processes(*[("claim", path, size) for size in (1, 3, 10)])
@@ -86,39 +41,11 @@ def test_claimers_in_processes_never_share_a_job(bench, path):
     assert set(claimed.values()) == {1}
 
 
-def test_enqueues_of_one_key_at_once_yield_one_job(bench, stores):
-    jobs = [bench.job(idempotency_key="k") for _ in stores]
-    answers = together(8, lambda n: stores[n].perform_sync(Enqueue((jobs[n],)))[0])
-    assert len({answer.job_id for answer in answers}) == 1
-    assert sorted(answer.deduplicated for answer in answers) == [False] + [True] * 7
-    (count,) = bench.store.perform_sync(CountJobs())
-    assert count.count == 1
-
-
 def test_enqueues_of_one_key_in_two_processes_yield_one_job(bench, path):
     one, other = processes(("enqueue", path, "k"), ("enqueue", path, "k"))
     assert one == other
     (count,) = bench.store.perform_sync(CountJobs())
     assert count.count == 1
-
-
-def test_one_request_sent_many_times_at_once_is_stored_once(bench, stores):
-    job = bench.job()
-    answers = together(8, lambda n: stores[n].perform_sync(Enqueue((job,)))[0])
-    assert sorted(answer.repeated for answer in answers) == [False] + [True] * 7
-
-
-def test_two_sweepers_lapse_each_attempt_once(bench, stores, clock):
-    bench.enqueue(*[bench.job() for _ in range(100)])
-    bench.claim(bench.register(), limit=100)
-    for store in stores:
-        store.perform_sync(Deregister(bench.fresh()))  # a look at the write lock (clause C10)
-    clock.advance(LEASE)
-    sweeps = together(8, lambda n: stores[n].perform_sync(Maintain(lease=LEASE)).lapsed)
-    lapsed = Counter((each.job_id, each.attempt) for sweep in sweeps for each in sweep)
-    assert len(lapsed) == 100
-    assert set(lapsed.values()) == {1}
-    assert {bench.get(job).record.lapses for job, _attempt in lapsed} == {1}
 
 
 def test_sweepers_in_two_processes_lapse_each_attempt_once(bench, path):
@@ -143,24 +70,3 @@ def test_stores_that_open_a_new_file_at_once_all_find_it_ready(tmp_path):
     assert answers == [()] * 6
     for each in opened:
         each.close()
-
-
-def test_every_finished_job_finished_once_whatever_workers_race_for_it(
-    bench, stores, clock, outcome
-):
-    bench.enqueue(*[bench.job() for _ in range(200)])
-    workers = [bench.register() for _ in stores]
-
-    def work(n):
-        done, reports = 0, ()
-        while True:
-            ask = Exchange(worker=workers[n], outcomes=reports, claim=bench.request(limit=5))
-            answer = stores[n].perform_sync(ask)
-            done += sum(each.answer.value == "applied" for each in answer.reported)
-            if not answer.claimed:
-                return done
-            reports = tuple(outcome(job) for job in answer.claimed)
-
-    assert sum(together(8, work)) == 200
-    (count,) = bench.store.perform_sync(CountJobs())
-    assert (count.state, count.count) == (JobState.SUCCEEDED, 200)

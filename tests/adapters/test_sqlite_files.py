@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tidemill.adapters.sqlite import SqliteStore
-from tidemill.adapters.sqlite_channel import BUSY_TRIES
+from tidemill.adapters.sqlite_channel import BUSY
 from tidemill.adapters.sqlite_files import (
     BUSY_TIMEOUT,
     Settings,
@@ -89,7 +89,7 @@ def test_every_connection_of_a_store_keeps_what_its_url_said(tmp_path, said, lev
         return channel._connection.execute("PRAGMA synchronous").fetchone()[0]
 
     store.perform_sync(CountJobs())
-    threads = store._threads
+    threads = store._opened
     assert [each.submit(asked).result() for each in (threads.writer, threads.reader)] == [level] * 2
     with store.dedicated() as channel:
         assert asked(channel) == level
@@ -105,7 +105,7 @@ def test_an_app_takes_the_url_that_the_readme_shows(tmp_path, monkeypatch):
 
 
 def test_two_calls_that_wait_for_the_lock_in_a_row_end_within_the_delivery_time_out():
-    longest = BUSY_TRIES * (BUSY_TIMEOUT + timedelta(milliseconds=50))
+    longest = BUSY.most * (BUSY_TIMEOUT + timedelta(seconds=BUSY.longest))
     assert 2 * longest < WorkerSettings().delivery_timeout
 
 

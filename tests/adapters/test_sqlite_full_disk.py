@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
+from tests.adapters.conftest import LEASE
 from tests.waiting import until
 
 from tidemill import Tidemill
@@ -18,7 +19,6 @@ from tidemill.store.lease import Beat, Deregister, Maintain
 from tidemill.values.ids import WorkerId, uuid7
 from tidemill.values.states import JobState
 
-LEASE = timedelta(seconds=60)
 SOON = timedelta(seconds=0.1)
 """Too soon for a process to leave another look in the database."""
 

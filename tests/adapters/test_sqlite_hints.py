@@ -37,7 +37,7 @@ def wake(store):
 def settle(store):
     """Return when the writer has looked at the file again after everything before."""
     for _ in range(2):
-        store._threads.writer.submit(lambda channel: setattr(channel, "_asked_at", 0)).result()
+        store._opened.writer.submit(lambda channel: setattr(channel, "_asked_at", 0)).result()
 
 
 def test_an_enqueue_wakes_its_own_process_at_once(bench, wake):

@@ -8,6 +8,7 @@ import threading
 from datetime import timedelta
 
 import pytest
+from tests.adapters.conftest import LEASE
 
 from tidemill.adapters.sqlite import SqliteStore
 from tidemill.errors import (
@@ -30,7 +31,6 @@ from tidemill.values.states import Held, JobState
 from tidemill.values.tags import Tag
 from tidemill.values.workers import WorkerInfo
 
-LEASE = timedelta(seconds=60)
 SECOND = timedelta(seconds=1)
 
 
@@ -337,7 +337,7 @@ def test_a_dedicated_connection_does_not_queue_behind_the_writer(bench, store):
         held.set()
         go_on.wait()
 
-    store._threads.writer.submit(occupy)
+    store._opened.writer.submit(occupy)
     held.wait()
     with store.dedicated() as channel:
         assert channel.perform(Beat(worker=worker, lease=LEASE)).live
@@ -355,7 +355,7 @@ def test_a_closed_store_says_so_and_closes_twice(store):
 def test_a_store_that_nobody_holds_ends_its_threads(path):
     store = SqliteStore(path)
     store.perform_sync(CountJobs())
-    threads = [store._threads.writer._thread, store._threads.reader._thread]
+    threads = [store._opened.writer._thread, store._opened.reader._thread]
     del store
     gc.collect()
     for thread in threads:

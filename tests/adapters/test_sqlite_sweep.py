@@ -1,9 +1,7 @@
 """The sweep against a real file: rows nobody can read, and rows that move on meanwhile (C6)."""
 
-import sqlite3
-from datetime import timedelta
-
 import pytest
+from tests.adapters.conftest import LEASE
 
 from tidemill.adapters.sqlite import SqliteStore
 from tidemill.errors import StoreUnavailable
@@ -14,7 +12,6 @@ from tidemill.values.outcomes import Answer, Verdict
 from tidemill.values.retry import Retry
 from tidemill.values.states import JobState
 
-LEASE = timedelta(seconds=60)
 SWEEP = Maintain(lease=LEASE)
 
 
@@ -24,18 +21,6 @@ def other(path, clock):
     store = SqliteStore(path, clock=clock)
     yield store
     store.close()
-
-
-@pytest.fixture
-def alter(path):
-    """Change rows behind everyone's back."""
-
-    def execute(sql, *values):
-        with sqlite3.connect(path) as connection:
-            assert connection.execute(sql, values).rowcount
-        connection.close()
-
-    return execute
 
 
 @pytest.mark.parametrize(

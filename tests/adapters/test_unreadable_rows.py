@@ -4,6 +4,7 @@ import sqlite3
 from datetime import timedelta
 
 import pytest
+from tests.adapters.conftest import LEASE
 
 from tidemill.sql.programs.quarantine import UNREADABLE_JOB
 from tidemill.store.exchange import Exchange
@@ -18,7 +19,6 @@ from tidemill.values.outcomes import Answer, ErrorInfo, Verdict
 from tidemill.values.retry import Retry
 from tidemill.values.states import JobState
 
-LEASE = timedelta(seconds=60)
 HOUR = timedelta(hours=1)
 BEYOND = 10**18
 """Microseconds: some thirty thousand years, past the end of the calendar."""
@@ -49,18 +49,6 @@ WRONG = [
 ]
 OF_FIRST = "WHERE id = (SELECT min(id) FROM tidemill_jobs)"
 OF_LAST = "WHERE id = (SELECT max(id) FROM tidemill_jobs)"
-
-
-@pytest.fixture
-def alter(path):
-    """Change rows behind everyone's back."""
-
-    def execute(sql, *values):
-        with sqlite3.connect(path) as connection:
-            assert connection.execute(sql, values).rowcount
-        connection.close()
-
-    return execute
 
 
 @pytest.fixture

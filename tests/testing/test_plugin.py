@@ -151,7 +151,7 @@ def test_a_failed_expectation_shows_what_was_enqueued_and_none_of_the_kits_code(
     assert "remind(customer='c-2') was not enqueued. Enqueued:" in ran.stdout
     assert "remind(customer='c-1')  [ready" in ran.stdout
     assert "testing/enqueued.py" not in ran.stdout
-    assert "testing/harness.py" not in ran.stdout
+    assert "testing/looking.py" not in ran.stdout
 
 
 def test_loading_the_plugin_loads_nothing_of_tidemill(tmp_path: Path) -> None:

@@ -66,9 +66,10 @@ def is_news(operation: Operation[Any], answer: Any) -> bool:
         case Enqueue():
             return any(not (each.deduplicated or each.repeated) for each in answer)
         case Exchange():
-            return any(each.state in _WAITING for each in answer.reported)
+            left = any(each.children for each in operation.outcomes)
+            return left or any(each.state in _WAITING for each in answer.reported)
         case Maintain():
-            return bool(answer.unheld or answer.lapsed)
+            return bool(answer.unheld or answer.lapsed or answer.settled)
         case Requeue() | RunNow():
             return any(each.effect is Effect.DONE for each in answer)
         case Cancel():

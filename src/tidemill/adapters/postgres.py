@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import weakref
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
 from threading import Lock
 from typing import Final, Self, TypeVar
 
+from tidemill.adapters.connected import ConnectedStore
 from tidemill.adapters.hints import Wake
 from tidemill.adapters.postgres_async import AsyncChannels
 from tidemill.adapters.postgres_health import PRODUCT, examine
@@ -24,10 +24,14 @@ from tidemill.adapters.postgres_sync import (
 )
 from tidemill.adapters.postgres_url import Prepared, read_prepared, read_url
 from tidemill.drivers.footing import Footing
-from tidemill.drivers.postgres_session import LOCK_TIMEOUT, STATEMENT_TIMEOUT, Limits
+from tidemill.drivers.postgres_session import (
+    LOCK_TIMEOUT,
+    STATEMENT_TIMEOUT,
+    Limits,
+    beginnings,
+)
 from tidemill.drivers.psycopg import PsycopgExecutor
-from tidemill.errors import StoreError
-from tidemill.sql.catalogue import Catalogue, substitute
+from tidemill.sql.catalogue import Catalogue
 from tidemill.sql.dialects.postgres import DEFAULT_SCHEMA, PostgresDialect
 from tidemill.sql.programs.env import Env
 from tidemill.store.contract import Capabilities, Clock, Operation, SyncChannel
@@ -41,7 +45,7 @@ SYNC_POOL: Final = 4
 _OPTIONS: Final = frozenset({"schema", "prepared_statements", "hints"})
 
 
-class PostgresStore:
+class PostgresStore(ConnectedStore[Site, "Connections"]):
     """A store in one schema of a PostgreSQL database, for any number of processes and hosts.
 
     Args:
@@ -87,23 +91,24 @@ class PostgresStore:
         where = read_url(url)
         direct = where if listen_url is None else read_url(listen_url)
         prepared = read_prepared(prepared_statements)
-        self._site = Site(
+        limits = Limits(statement_timeout, lock_timeout)
+
+        def speak() -> PsycopgExecutor:
+            return PsycopgExecutor(connect(direct, prepared), catalogue, beginnings(limits))
+
+        site = Site(
             url=where,
             catalogue=catalogue,
             env=Env(catalogue.dialect, bounds),
             clock=clock,
             prepared=prepared,
-            limits=Limits(statement_timeout, lock_timeout),
+            limits=limits,
             direct=direct,
-            notifier=Notifier(f"{schema}_wake", lambda: connect(direct, prepared), enabled=hints),
+            notifier=Notifier(f"{schema}_wake", speak, enabled=hints),
             auto_migrate=auto_migrate,
         )
+        super().__init__(site, lambda site: Connections(site, async_pool, sync_pool))
         self._listens = hints and (prepared == "auto" or listen_url is not None)
-        self._sizes = (async_pool, sync_pool)
-        self._lock = Lock()
-        self._connections: Connections | None = None
-        self._closed = False
-        _stores.add(self)
 
     @classmethod
     def from_url(
@@ -128,10 +133,6 @@ class PostgresStore:
     def capabilities(self) -> Capabilities:
         return Capabilities(name=PRODUCT, hints=True, persistent=True, bridges=True)
 
-    @property
-    def bounds(self) -> Bounds:
-        return self._site.env.bounds
-
     def footing(self) -> Footing:
         site = self._site
         return Footing(
@@ -149,56 +150,8 @@ class PostgresStore:
     def perform_sync(self, operation: Operation[R]) -> R:
         return self._open().threads.perform(operation)
 
-    def dedicated(self) -> AbstractContextManager[SyncChannel]:
-        return self._dedicated()
-
-    def watch(self, wake: Wake) -> Callable[[], None]:
-        stop = self._site.hints.add(wake)
-        if self._listens:
-            self._open().listen()
-        return stop
-
-    def migrate(self) -> tuple[str, ...]:
-        return apply_migrations(self._site)
-
-    def plan(self) -> tuple[tuple[str, str], ...]:
-        fragments = self._site.catalogue.dialect.fragments
-        steps = missing_steps(self._site)
-        return tuple((step.name, substitute(step.text, fragments)) for step in steps)
-
-    def examine(self) -> DatabaseHealth:
-        return examine(self._site)
-
-    def looking(self) -> AbstractContextManager[SyncChannel]:
-        return nullcontext(self._open().threads)
-
-    def close(self) -> None:
-        with self._lock:
-            connections, self._connections = self._connections, None
-            self._closed = True
-        if connections is not None:
-            connections.stop()
-
-    def forget_parent(self) -> None:
-        """In a forked child: leave the parent's connections alone, and open others when needed."""
-        _abandoned.append(self._connections)
-        self._lock = Lock()
-        self._connections = None
-        self._site.notifier.forget_parent()
-        self._site.hints.forget()
-
-    def _open(self) -> Connections:
-        with self._lock:
-            if self._closed:
-                message = "The store was closed; make a new one."
-                raise StoreError(message)
-            if self._connections is None:
-                self._connections = Connections(self._site, *self._sizes)
-                weakref.finalize(self, self._connections.stop)
-            return self._connections
-
     @contextmanager
-    def _dedicated(self) -> Generator[SyncChannel]:
+    def dedicated(self) -> Generator[SyncChannel]:
         process = os.getpid()
         executor = self._site.open_sync()
 
@@ -214,9 +167,33 @@ class PostgresStore:
             else:
                 _abandoned.append(executor)
 
+    def watch(self, wake: Wake) -> Callable[[], None]:
+        stop = self._site.hints.add(wake)
+        if self._listens:
+            self._open().listen()
+        return stop
+
+    def migrate(self) -> tuple[str, ...]:
+        return apply_migrations(self._site)
+
+    def plan(self) -> tuple[tuple[str, str], ...]:
+        return self._shown(missing_steps(self._site))
+
+    def examine(self) -> DatabaseHealth:
+        return examine(self._site)
+
+    def looking(self) -> AbstractContextManager[SyncChannel]:
+        return nullcontext(self._open().threads)
+
+    def forget_parent(self) -> None:
+        """As every store does; and keep what the parent opened from being ended as garbage."""
+        _abandoned.append(self._opened)
+        super().forget_parent()
+        self._site.notifier.forget_parent()
+
 
 class Connections:
-    """What one process has open. It holds no reference to the store, which may so be forgotten."""
+    """What one process has open: a pool for threads, pools for each event loop, and a listener."""
 
     def __init__(self, site: Site, async_pool: int, sync_pool: int) -> None:
         self._process = os.getpid()
@@ -251,15 +228,5 @@ class Connections:
         self.coroutines.close()
 
 
-_stores: weakref.WeakSet[PostgresStore] = weakref.WeakSet()
 _abandoned: list[object] = []
 """A parent's connections, kept for ever: ending one here would end it there."""
-
-
-def _after_fork() -> None:
-    for store in tuple(_stores):
-        store.forget_parent()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)

@@ -9,11 +9,11 @@ from threading import Lock
 from typing import TypeVar
 from weakref import WeakKeyDictionary
 
-from tidemill.adapters.patience import patiently_async
-from tidemill.adapters.postgres_site import Announcement, Site, answer_may_be_lost
+from tidemill.adapters.postgres_site import BUSY, Announcement, Site
 from tidemill.adapters.postgres_sync import prepare
 from tidemill.adapters.precedence import is_workers_own
 from tidemill.drivers.asyncpg import AsyncpgExecutor
+from tidemill.drivers.postgres_session import answer_may_be_lost
 from tidemill.drivers.run import look_async, run_async
 from tidemill.sql.programs.registry import (
     glance_for,
@@ -115,7 +115,7 @@ class AsyncChannels:
         if (calm := self._site.calm.answer(operation)) is not None:
             return calm
         announcement = Announcement(self._site, operation)
-        done = await patiently_async(lambda: self._once(pool, operation, announcement))
+        done = await BUSY.patiently_async(lambda: self._once(pool, operation, announcement))
         return announcement.committed(done)
 
     def close(self) -> None:
@@ -158,7 +158,7 @@ class AsyncChannels:
                 program,
                 executor,
                 write=True,
-                patiently=patiently_async,
+                patiently=BUSY.patiently_async,
                 closing=announcement.closing,
             )
 

@@ -14,11 +14,10 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Final
 
-import psycopg
-
 from tidemill.adapters.connection_thread import ConnectionThread
-from tidemill.drivers.psycopg import Connection
-from tidemill.errors import StoreError
+from tidemill.drivers.psycopg import PsycopgExecutor
+from tidemill.errors import TidemillError
+from tidemill.sql.program import Statement
 
 WINDOW_SECONDS: Final = 0.05
 RIDERS: Final = 5
@@ -26,17 +25,19 @@ RIDERS: Final = 5
 _STOP_SECONDS: Final = 5.0
 _log = logging.getLogger("tidemill.store")
 
+Connect = Callable[[], PsycopgExecutor]
+
 
 class Notifier:
     """Decides who notifies, and does the late ones.
 
     Args:
         channel: where listeners listen.
-        connect: opens a connection in autocommit for the late notifications.
+        connect: opens a connection for the late notifications.
         enabled: off, nothing is ever notified.
     """
 
-    def __init__(self, channel: str, connect: Callable[[], Connection], *, enabled: bool) -> None:
+    def __init__(self, channel: str, connect: Connect, *, enabled: bool) -> None:
         self.channel = channel
         self._connect = connect
         self._enabled = enabled
@@ -46,6 +47,11 @@ class Notifier:
         self._riders = 0
         self._riders_window_ends = 0.0
         self._thread: ConnectionThread[Voice] | None = None
+
+    @property
+    def notice(self) -> Statement:
+        """What notifies, in whichever transaction it is said."""
+        return Statement("notify", {"channel": self.channel})
 
     @property
     def due(self) -> bool:
@@ -81,7 +87,7 @@ class Notifier:
             self._promised = True
             if self._thread is None:
                 self._thread = ConnectionThread(
-                    "tidemill-postgres-notifier", lambda: Voice(self._connect, self.channel)
+                    "tidemill-postgres-notifier", lambda: Voice(self._connect, self.notice)
                 )
             self._thread.submit(self._speak)
 
@@ -109,22 +115,22 @@ class Notifier:
 class Voice:
     """A connection that notifies, and is replaced when it breaks."""
 
-    def __init__(self, connect: Callable[[], Connection], channel: str) -> None:
+    def __init__(self, connect: Connect, notice: Statement) -> None:
         self._connect = connect
-        self._channel = channel
-        self._connection: Connection | None = None
+        self._notice = notice
+        self._executor: PsycopgExecutor | None = None
 
     def speak(self) -> None:
         """Notify; a failure is logged, since a lost notification costs a poll interval."""
         try:
-            if self._connection is None:
-                self._connection = self._connect()
-            self._connection.execute("SELECT pg_notify(%s, '')", (self._channel,))
-        except (psycopg.Error, StoreError) as error:
+            if self._executor is None:
+                self._executor = self._connect()
+            self._executor.step(self._notice)
+        except TidemillError as error:
             _log.debug("A notification was not sent: %s", error)
             self.close()
 
     def close(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
+        executor, self._executor = self._executor, None
+        if executor is not None:
+            executor.close()

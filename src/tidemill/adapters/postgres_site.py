@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, Protocol, TypeVar, cast
+from typing import Any, Final, Generic, TypeVar, cast
 
 import asyncpg
 import psycopg
 
 from tidemill.adapters.hints import Hints, is_news
+from tidemill.adapters.patience import Tries
 from tidemill.adapters.postgres_notify import Notifier
 from tidemill.adapters.postgres_silence import BoundedConnection
 from tidemill.adapters.postgres_url import PostgresUrl, Prepared
@@ -20,7 +20,7 @@ from tidemill.drivers import psycopg as psycopg_driver
 from tidemill.drivers.asyncpg import AsyncpgExecutor
 from tidemill.drivers.postgres_session import UNHURRIED, Limits, beginnings
 from tidemill.drivers.psycopg import PsycopgExecutor
-from tidemill.errors import AnswerLost, SchemaError, StoreUnavailable
+from tidemill.errors import SchemaError
 from tidemill.sql.catalogue import Catalogue
 from tidemill.sql.dialects.postgres import DEFAULT_SCHEMA
 from tidemill.sql.migrations import FIRST, Migration
@@ -34,6 +34,7 @@ from tidemill.values.urls import migrating
 
 R = TypeVar("R")
 
+BUSY: Final = Tries(most=4, first=0.02, longest=0.5)
 CONNECT_SECONDS: Final = 10
 SILENCE_SECONDS: Final = 5.0
 """How much longer than the server's own limit an answer is waited for: then the peer is gone."""
@@ -132,7 +133,7 @@ class Site:
         Nobody knows when that is, so nothing is promised for later.
         """
         if is_news(operation, answer) and self.notifier.rides():
-            return (Statement("notify", {"channel": self.notifier.channel}),)
+            return (self.notifier.notice,)
         return ()
 
     @property
@@ -179,31 +180,6 @@ def connect(url: PostgresUrl, prepared: Prepared) -> BoundedConnection:
         raise psycopg_driver.refused_at_the_door(error, doing) from error
 
 
-@contextmanager
-def answer_may_be_lost(connection: Breakable) -> Generator[None]:
-    """Around a write that commits by itself: if the connection breaks, nobody knows.
-
-    Raises:
-        AnswerLost: it broke.
-    """
-    try:
-        yield
-    except StoreUnavailable as error:
-        if connection.broken:
-            message = f"The connection broke before a commit was answered: {error}"
-            raise AnswerLost(message) from error
-        raise
-
-
-class Breakable(Protocol):
-    """A connection, as far as it can break."""
-
-    @property
-    def broken(self) -> bool:
-        """Whether it is gone."""
-        ...
-
-
 class Announcement(Generic[R]):
     """Telling that an operation left work: this process at once, others by the notifier."""
 
@@ -222,7 +198,7 @@ class Announcement(Generic[R]):
         notifier = self._site.notifier
         if is_news(self._operation, answer) and notifier.first():
             self._notified = True
-            return (Statement("notify", {"channel": notifier.channel}),)
+            return (notifier.notice,)
         return ()
 
     def committed(self, answer: R) -> R:

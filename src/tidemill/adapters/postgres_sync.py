@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager, contextmanager
 from threading import BoundedSemaphore, Lock
 from typing import Final, TypeVar
 
-from tidemill.adapters.patience import patiently
-from tidemill.adapters.postgres_site import Announcement, Site, answer_may_be_lost
+from tidemill.adapters.postgres_site import BUSY, Announcement, Site
+from tidemill.drivers.postgres_session import answer_may_be_lost
 from tidemill.drivers.psycopg import PsycopgExecutor
 from tidemill.drivers.run import look, run
 from tidemill.errors import StoreUnavailable
@@ -45,7 +45,7 @@ class PostgresChannel:
         if (calm := self._site.calm.answer(operation)) is not None:
             return calm
         announcement = Announcement(self._site, operation)
-        return announcement.committed(patiently(lambda: self._once(operation, announcement)))
+        return announcement.committed(BUSY.patiently(lambda: self._once(operation, announcement)))
 
     def _once(self, operation: Operation[R], announcement: Announcement[R]) -> R:
         site = self._site
@@ -68,7 +68,7 @@ class PostgresChannel:
                 return seen
             program = program_for(operation, site.env)
             closing = announcement.closing
-            return run(program, executor, write=True, patiently=patiently, closing=closing)
+            return run(program, executor, write=True, patiently=BUSY.patiently, closing=closing)
 
 
 class SyncPool:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-import weakref
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager
-from datetime import UTC, datetime, timedelta
-from threading import Lock
+from datetime import timedelta
 from typing import Final, Self, TypeVar
 
+from tidemill.adapters.connected import ConnectedStore
 from tidemill.adapters.connection_thread import ConnectionThread
 from tidemill.adapters.hints import Wake
+from tidemill.adapters.host_clock import utc_now
 from tidemill.adapters.precedence import is_workers_own
 from tidemill.adapters.sqlite_channel import POLL_SECONDS, Site, SqliteChannel
 from tidemill.adapters.sqlite_files import (
@@ -28,8 +28,7 @@ from tidemill.adapters.sqlite_look import looking
 from tidemill.adapters.waiting import outcome_of
 from tidemill.drivers.footing import Footing
 from tidemill.drivers.sqlite import require_version
-from tidemill.errors import StoreError
-from tidemill.sql.catalogue import Catalogue, substitute
+from tidemill.sql.catalogue import Catalogue
 from tidemill.sql.dialects.sqlite import SqliteDialect
 from tidemill.sql.programs.env import Env
 from tidemill.sql.programs.registry import writes
@@ -43,12 +42,7 @@ _STOP_SECONDS: Final = 30.0
 _CAPABILITIES: Final = Capabilities(name=PRODUCT, hints=True, persistent=True, bridges=True)
 
 
-def utc_now() -> datetime:
-    """The host's time, which is an SQLite store's clock."""
-    return datetime.now(UTC)
-
-
-class SqliteStore:
+class SqliteStore(ConnectedStore[Site, "Threads"]):
     """A store in one SQLite file, for any number of processes on one host.
 
     Args:
@@ -80,11 +74,7 @@ class SqliteStore:
         settings = Settings(checked_path(path).absolute(), synchronous, busy_timeout)
         catalogue = Catalogue(SqliteDialect())
         env = Env(catalogue.dialect, bounds)
-        self._site = Site(settings, catalogue, clock, env, auto_migrate)
-        self._lock = Lock()
-        self._threads: Threads | None = None
-        self._closed = False
-        _stores.add(self)
+        super().__init__(Site(settings, catalogue, clock, env, auto_migrate), Threads)
 
     @classmethod
     def from_url(cls, url: str, *, clock: Clock = utc_now, bounds: Bounds = DEFAULT_BOUNDS) -> Self:
@@ -108,10 +98,6 @@ class SqliteStore:
     def capabilities(self) -> Capabilities:
         return _CAPABILITIES
 
-    @property
-    def bounds(self) -> Bounds:
-        return self._site.env.bounds
-
     def footing(self) -> Footing:
         site = self._site
         return Footing(
@@ -134,8 +120,17 @@ class SqliteStore:
             work.cancel()  # of no effect but where the wait itself was interrupted
             raise
 
-    def dedicated(self) -> AbstractContextManager[SyncChannel]:
-        return self._dedicated()
+    @contextmanager
+    def dedicated(self) -> Generator[SyncChannel]:
+        process = os.getpid()
+        channel = self._site.open()
+        try:
+            yield channel
+        finally:
+            if os.getpid() == process:
+                channel.close()
+            else:
+                channel.abandon()
 
     def watch(self, wake: Wake) -> Callable[[], None]:
         stop = self._site.hints.add(wake)
@@ -152,11 +147,9 @@ class SqliteStore:
     def plan(self) -> tuple[tuple[str, str], ...]:
         channel = self._site.open_unchecked()
         try:
-            steps = channel.missing()
+            return self._shown(channel.missing())
         finally:
             channel.close()
-        fragments = self._site.catalogue.dialect.fragments
-        return tuple((step.name, substitute(step.text, fragments)) for step in steps)
 
     def examine(self) -> DatabaseHealth:
         return examine(self._site)
@@ -164,18 +157,9 @@ class SqliteStore:
     def looking(self) -> AbstractContextManager[SyncChannel]:
         return looking(self._site)
 
-    def close(self) -> None:
-        with self._lock:
-            threads, self._threads = self._threads, None
-            self._closed = True
-        if threads is not None:
-            threads.stop()
-
     def forget_parent(self) -> None:
-        """In a forked child: leave the parent's connections alone, and open others when needed."""
-        self._lock = Lock()
-        self._threads = None
-        self._site.hints.forget()
+        """As every store does; and forget since when the parent could not write."""
+        super().forget_parent()
         self._site.blockage.forget()
 
     def _submit(self, operation: Operation[R]) -> Future[R]:
@@ -183,28 +167,6 @@ class SqliteStore:
         thread = threads.writer if writes(operation) else threads.reader
         first = is_workers_own(operation)
         return thread.submit(lambda channel: channel.perform(operation), first=first)
-
-    def _open(self) -> Threads:
-        with self._lock:
-            if self._closed:
-                message = "The store was closed; make a new one."
-                raise StoreError(message)
-            if self._threads is None:
-                self._threads = Threads(self._site)
-                weakref.finalize(self, self._threads.stop)
-            return self._threads
-
-    @contextmanager
-    def _dedicated(self) -> Generator[SyncChannel]:
-        process = os.getpid()
-        channel = self._site.open()
-        try:
-            yield channel
-        finally:
-            if os.getpid() == process:
-                channel.close()
-            else:
-                channel.abandon()
 
 
 class Threads:
@@ -231,15 +193,3 @@ class Threads:
         if os.getpid() == self._process:
             self.reader.stop(_STOP_SECONDS)
             self.writer.stop(_STOP_SECONDS)
-
-
-_stores: weakref.WeakSet[SqliteStore] = weakref.WeakSet()
-
-
-def _after_fork() -> None:
-    for store in tuple(_stores):
-        store.forget_parent()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)

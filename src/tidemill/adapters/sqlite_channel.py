@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import logging
-import random
 import sqlite3
 import time
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from tidemill.adapters.hints import Hints, is_news
+from tidemill.adapters.patience import Tries
 from tidemill.adapters.sqlite_files import SCHEME, Settings, connect, identity
 from tidemill.adapters.sqlite_forks import calls_sqlite
 from tidemill.drivers.run import run
@@ -31,9 +31,8 @@ R = TypeVar("R")
 _log = logging.getLogger("tidemill.store")
 
 DIALECT: Final = "sqlite"
-BUSY_TRIES: Final = 2
-"""How often a transaction waits the whole busy time-out for the write lock."""
-_LONGEST_PAUSE = 0.05
+BUSY: Final = Tries(most=2, first=0.05, longest=0.05)
+"""Each try of a transaction waits the whole busy time-out for the write lock."""
 POLL_SECONDS: Final = 0.04
 """How often the file is asked whether another process wrote, while somebody watches."""
 
@@ -102,12 +101,12 @@ class Site:
     def _open_again(self) -> SqliteChannel:
         if identity(self.settings.path) is None:
             raise StoreUnavailable(f"{self.settings.path} is gone. {self.put_back}")
-        return SqliteChannel(self, patiently(lambda: connect(self.settings, create=False)))
+        return SqliteChannel(self, BUSY.patiently(lambda: connect(self.settings, create=False)))
 
     @calls_sqlite
     def open_unchecked(self) -> SqliteChannel:
         """A connection, whatever the schema: to plan or apply migrations."""
-        return SqliteChannel(self, patiently(lambda: connect(self.settings)))
+        return SqliteChannel(self, BUSY.patiently(lambda: connect(self.settings)))
 
 
 class SqliteChannel:
@@ -144,15 +143,17 @@ class SqliteChannel:
             program = glance_for(operation, self._site.env)
             return None if program is None else run(program, self._executor, write=False)
 
-        return patiently(look)
+        return BUSY.patiently(look)
 
     def read(self, operation: Operation[R]) -> R:
         program = self._program(operation)
-        return patiently(lambda: run(program(), self._executor, write=False))
+        return BUSY.patiently(lambda: run(program(), self._executor, write=False))
 
     def write(self, operation: Operation[R]) -> R:
         program = self._program(operation)
-        answer = patiently(lambda: run(program(), self._executor, write=True, patiently=patiently))
+        answer = BUSY.patiently(
+            lambda: run(program(), self._executor, write=True, patiently=BUSY.patiently)
+        )
         if is_news(operation, answer):
             self._site.hints.give()
         return answer
@@ -160,12 +161,12 @@ class SqliteChannel:
     @calls_sqlite
     def migrate(self) -> tuple[str, ...]:
         dialect = self._site.catalogue.dialect.name
-        return patiently(lambda: run(migrate(dialect), self._builder, write=True))
+        return BUSY.patiently(lambda: run(migrate(dialect), self._builder, write=True))
 
     @calls_sqlite
     def missing(self) -> tuple[Migration, ...]:
         dialect = self._site.catalogue.dialect.name
-        return patiently(lambda: run(missing(dialect), self._builder, write=False))
+        return BUSY.patiently(lambda: run(missing(dialect), self._builder, write=False))
 
     @calls_sqlite
     def look_for_others(self) -> None:
@@ -223,18 +224,3 @@ class SqliteChannel:
 
     def _program(self, operation: Operation[R]) -> Callable[[], Program[R]]:
         return lambda: program_for(operation, self._site.env)
-
-
-def patiently(do: Callable[[], R]) -> R:
-    """Try again, after a short random pause, when the database is busy.
-
-    Raises:
-        StoreUnavailable: it still was, with the last try. Only that is tried again, so `do` raises
-            it where it has left no trace.
-    """
-    for _ in range(BUSY_TRIES - 1):
-        try:
-            return do()
-        except StoreUnavailable:
-            time.sleep(random.uniform(0, _LONGEST_PAUSE))  # noqa: S311 - spreads retries
-    return do()

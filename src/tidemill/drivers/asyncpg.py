@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, TypeAlias
 
@@ -11,10 +11,9 @@ import asyncpg
 
 from tidemill.drivers.postgres_errors import translated
 from tidemill.drivers.postgres_instants import instant_of_tuple, tuple_of
-from tidemill.errors import AnswerLost, StoreUnavailable, TidemillError
-from tidemill.sql.catalogue import Catalogue
+from tidemill.drivers.postgres_session import PostgresSession, answer_may_be_lost
+from tidemill.errors import StoreUnavailable, TidemillError
 from tidemill.sql.program import Batch, Row, Statement
-from tidemill.store.contract import Clock
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 FAULTS = (
@@ -23,28 +22,10 @@ FAULTS = (
 _BAD_VALUES = (asyncpg.DataError, UnicodeEncodeError)
 
 
-class AsyncpgExecutor:
-    """One connection of our own.
+class AsyncpgExecutor(PostgresSession[Connection]):
+    """One connection of our own."""
 
-    Args:
-        connection: in autocommit, with no transaction open.
-        catalogue: of the PostgreSQL dialect.
-        beginnings: how a transaction begins, by whether it writes.
-        clock: what stands for the store's clock in tests; None asks the server's.
-    """
-
-    def __init__(
-        self,
-        connection: Connection,
-        catalogue: Catalogue,
-        beginnings: Mapping[bool, str],
-        clock: Clock | None = None,
-    ) -> None:
-        self._connection = connection
-        self._catalogue = catalogue
-        self._beginnings = beginnings
-        self._clock = clock or _no_clock
-        self._reads_all_instants = False
+    _reads_all_instants = False
 
     @property
     def usable(self) -> bool:
@@ -57,17 +38,11 @@ class AsyncpgExecutor:
         return self._connection.is_closed()
 
     async def begin(self, *, write: bool) -> None:
-        try:
-            await self._connection.execute(self._beginnings[write])
-        except FAULTS as error:
-            raise self._told(error, "begin") from error
+        await self._say(self._beginnings[write], "begin")
 
     async def step(self, step: Statement | Batch, /) -> Sequence[Row]:
         try:
-            if isinstance(step, Batch):
-                sql, values = self._catalogue.bind_columns(step.name, step.rows)
-            else:
-                sql, values = self._catalogue.bind(step.name, step.params, self._clock)
+            sql, values = self._bind(step)
             return await self._connection.fetch(sql, *values)
         except OverflowError as error:
             if self._reads_all_instants:
@@ -90,10 +65,8 @@ class AsyncpgExecutor:
         )
 
     async def commit(self) -> None:
-        try:
-            await self._connection.execute("COMMIT")
-        except FAULTS as error:
-            raise self._lost_or(self._told(error, "commit")) from error
+        with answer_may_be_lost(self):
+            await self._say("COMMIT", "commit")
 
     async def rollback(self) -> None:
         """Undo; a connection that cannot is ended, and the server undoes the rest.
@@ -111,17 +84,17 @@ class AsyncpgExecutor:
             if not isinstance(error, FAULTS):
                 raise
 
+    async def _say(self, sql: str, doing: str) -> None:
+        try:
+            await self._connection.execute(sql)
+        except FAULTS as error:
+            raise self._told(error, doing) from error
+
     def _told(self, error: BaseException, doing: str) -> TidemillError:
         """The error to raise instead of asyncpg's; no answer in time ends the connection."""
         if isinstance(error, TimeoutError):
             self._connection.terminate()
         return error_of(error, doing)
-
-    def _lost_or(self, error: TidemillError) -> TidemillError:
-        """An error while a commit was in flight: with the connection gone, nobody knows."""
-        if self.broken and isinstance(error, StoreUnavailable):
-            return AnswerLost(f"The connection broke before a commit was answered: {error}")
-        return error
 
     def abandon(self) -> None:
         """Close the socket of a connection whose loop is closed, which can do it no more."""
@@ -140,19 +113,16 @@ class AsyncpgExecutor:
 
 def error_of(error: BaseException, doing: str) -> TidemillError:
     """The error to raise in place of one of asyncpg's, or of the socket below it."""
+    return translated(state_of(error), str(error) or type(error).__name__, doing)
+
+
+def state_of(error: BaseException) -> str | None:
+    """The SQLSTATE of an error; None where the database has not answered with one."""
     if isinstance(error, OverflowError | UnicodeEncodeError | asyncpg.DataError):
-        state: str | None = getattr(error, "sqlstate", None) or "22000"
-    elif isinstance(error, asyncpg.PostgresError):
-        state = error.sqlstate
-    else:
-        state = None
-    return translated(state, str(error) or type(error).__name__, doing)
+        return getattr(error, "sqlstate", None) or "22000"
+    return error.sqlstate if isinstance(error, asyncpg.PostgresError) else None
 
 
 def _is_given_up() -> bool:
     running = asyncio.current_task()
     return running is not None and running.cancelling() > 0
-
-
-def _no_clock() -> Any:
-    return None

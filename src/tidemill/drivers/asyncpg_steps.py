@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import asyncpg
 
+from tidemill.drivers.asyncpg import state_of
 from tidemill.drivers.inside_errors import explaining, of_postgres
 from tidemill.drivers.run_inside import Act, Say, bind, called
 from tidemill.errors import TidemillError
@@ -45,10 +46,4 @@ class AsyncpgSteps:
 
 
 def _explain(error: BaseException, doing: str) -> TidemillError | None:
-    if isinstance(error, OverflowError | UnicodeEncodeError | asyncpg.DataError):
-        state = getattr(error, "sqlstate", None) or "22000"
-    elif isinstance(error, asyncpg.PostgresError):
-        state = error.sqlstate
-    else:
-        return None
-    return of_postgres(state, str(error), doing)
+    return of_postgres(state_of(error), str(error), doing)

@@ -28,8 +28,6 @@ from tidemill.values.urls import migrating
 
 Explain = Callable[[BaseException, str], TidemillError | None]
 
-_PRIMARY: Final = 0xFF
-_BUSY: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _AGAIN: Final = "Roll back, and run your transaction again."
 
 
@@ -74,22 +72,22 @@ def of_sqlite(error: BaseException, doing: str) -> TidemillError | None:
     """The error to raise in place of one of `sqlite3`; None to let it pass."""
     if isinstance(error, OverflowError | UnicodeEncodeError):
         return sqlite_errors.translated(error, doing)
-    code = getattr(error, "sqlite_errorcode", None)
-    if code is None or not isinstance(error, sqlite3.Error):
+    primary = sqlite_errors.primary_code(error)
+    if primary is None or not isinstance(error, sqlite3.Error):
         return None
-    if code == sqlite3.SQLITE_BUSY_SNAPSHOT:
+    if error.sqlite_errorcode == sqlite3.SQLITE_BUSY_SNAPSHOT:
         return LockNotGranted(
             f"This transaction has read, and another one wrote since, so {doing!r} can never be "
             "done in it (SQLITE_BUSY_SNAPSHOT). Roll back, and begin the next one with "
             "BEGIN IMMEDIATE, before it reads."
         )
-    if code & _PRIMARY in _BUSY:
+    if primary in sqlite_errors.BUSY:
         return LockNotGranted(
             f"Another connection writes to this file, and did not end in time for {doing!r} "
             f"({error}). {_AGAIN} A transaction that has read before it writes cannot wait at "
             "all: begin it with BEGIN IMMEDIATE. Keep write transactions short."
         )
-    if code & _PRIMARY == sqlite3.SQLITE_READONLY:
+    if primary == sqlite3.SQLITE_READONLY:
         return TransactionRefused(
             f"This connection may only read ({error}). Open one that may write."
         )

@@ -1,4 +1,4 @@
-"""What every transaction on a connection of our own begins with, whichever driver runs it.
+"""A connection of our own, as far as it is the same whichever driver it is of.
 
 Nothing is set for longer than a transaction, so that a pooler which hands connections from one
 client to the next, such as pgbouncer in transaction mode, never sees a setting leak.
@@ -6,9 +6,19 @@ client to the next, such as pgbouncer in transaction mode, never sees a setting 
 
 from __future__ import annotations
 
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final
+from functools import partial
+from typing import Final, Generic, Protocol, TypeVar
+
+from tidemill.drivers.run_inside import bind
+from tidemill.errors import AnswerLost, StoreUnavailable
+from tidemill.sql.catalogue import Catalogue
+from tidemill.store.contract import Clock
+
+C = TypeVar("C")
 
 _MILLISECOND = timedelta(milliseconds=1)
 
@@ -54,3 +64,50 @@ def beginnings(limits: Limits) -> dict[bool, str]:
         True: f"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE{local}",
         False: f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY{local}",
     }
+
+
+class PostgresSession(Generic[C]):
+    """What the executors of all drivers are made of.
+
+    Args:
+        connection: in autocommit, with no transaction open.
+        catalogue: of the PostgreSQL dialect.
+        beginnings: how a transaction begins, by whether it writes.
+        clock: what stands for the store's clock in tests; None asks the server's.
+    """
+
+    def __init__(
+        self,
+        connection: C,
+        catalogue: Catalogue,
+        beginnings: Mapping[bool, str],
+        clock: Clock | None = None,
+    ) -> None:
+        self._connection = connection
+        self._beginnings = beginnings
+        self._bind = partial(bind, catalogue=catalogue, clock=clock)
+
+
+@contextmanager
+def answer_may_be_lost(connection: Breakable) -> Generator[None]:
+    """Around a write that commits by itself: if the connection breaks, nobody knows.
+
+    Raises:
+        AnswerLost: it broke.
+    """
+    try:
+        yield
+    except StoreUnavailable as error:
+        if connection.broken:
+            message = f"The connection broke before a commit was answered: {error}"
+            raise AnswerLost(message) from error
+        raise
+
+
+class Breakable(Protocol):
+    """A connection, as far as it can break."""
+
+    @property
+    def broken(self) -> bool:
+        """Whether it is gone."""
+        ...

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
+from functools import cached_property
 from struct import Struct
 from typing import Any, Final
 
 import psycopg
 from psycopg.adapt import Loader
 from psycopg.pq import Format, TransactionStatus
-from psycopg.rows import dict_row
+from psycopg.rows import DictRow, dict_row
 from psycopg.types.array import ListBinaryDumper
 
 from tidemill.drivers.postgres_errors import translated
 from tidemill.drivers.postgres_instants import instant_of
-from tidemill.errors import AnswerLost, StoreUnavailable, TidemillError
-from tidemill.sql.catalogue import Catalogue
+from tidemill.drivers.postgres_session import PostgresSession, answer_may_be_lost
+from tidemill.errors import TidemillError
 from tidemill.sql.program import Batch, Row, Statement
-from tidemill.store.contract import Clock
 
 Connection = psycopg.Connection[Any]
 _BAD_VALUES = (OverflowError, UnicodeEncodeError)
@@ -41,31 +41,16 @@ class UtcLoader(Loader):
         return instant_of(_int8.unpack(data)[0])
 
 
-class PsycopgExecutor:
-    """One connection of our own.
+class PsycopgExecutor(PostgresSession[Connection]):
+    """One connection of our own."""
 
-    Args:
-        connection: in autocommit, with no transaction open.
-        catalogue: of the PostgreSQL dialect.
-        beginnings: how a transaction begins, by whether it writes.
-        clock: what stands for the store's clock in tests; None asks the server's.
-    """
-
-    def __init__(
-        self,
-        connection: Connection,
-        catalogue: Catalogue,
-        beginnings: Mapping[bool, str],
-        clock: Clock | None = None,
-    ) -> None:
-        self._connection = connection
-        self._catalogue = catalogue
-        self._beginnings = beginnings
-        self._clock = clock or _no_clock
+    @cached_property
+    def _cursor(self) -> psycopg.RawCursor[DictRow]:
+        connection = self._connection
         connection.adapters.register_loader("timestamptz", UtcLoader)
         # Columns of a batch go out as bytes: quoting them as text costs three times as much.
         connection.adapters.register_dumper(list, ListBinaryDumper)
-        self._cursor = psycopg.RawCursor(connection, row_factory=dict_row)
+        return psycopg.RawCursor(connection, row_factory=dict_row)
 
     @property
     def in_transaction(self) -> bool:
@@ -86,23 +71,15 @@ class PsycopgExecutor:
 
     def step(self, step: Statement | Batch, /) -> Sequence[Row]:
         try:
-            if isinstance(step, Batch):
-                sql, values = self._catalogue.bind_columns(step.name, step.rows)
-            else:
-                sql, values = self._catalogue.bind(step.name, step.params, self._clock)
+            sql, values = self._bind(step)
             cursor = self._cursor.execute(sql.encode(), values, binary=True)
             return cursor.fetchall() if cursor.description is not None else ()
         except (psycopg.Error, *_BAD_VALUES) as error:
             raise error_of(error, step.name) from error
 
     def commit(self) -> None:
-        try:
+        with answer_may_be_lost(self):
             self._say("COMMIT", "commit")
-        except StoreUnavailable as error:
-            if self._connection.closed:
-                message = f"The connection broke before a commit was answered: {error}"
-                raise AnswerLost(message) from error
-            raise
 
     def rollback(self) -> None:
         """Undo; a connection that cannot is closed, and the server undoes the rest."""
@@ -136,11 +113,13 @@ def refused_at_the_door(error: psycopg.Error, doing: str) -> TidemillError:
 
 def error_of(error: Exception, doing: str) -> TidemillError:
     """The error to raise in place of one of psycopg's."""
-    state = "22000" if isinstance(error, _BAD_VALUES) else getattr(error, "sqlstate", None)
-    if state is None and isinstance(error, psycopg.DataError):
-        state = "22000"
-    return translated(state, str(error).strip() or type(error).__name__, doing)
+    return translated(state_of(error), str(error).strip() or type(error).__name__, doing)
 
 
-def _no_clock() -> Any:
-    return None
+def state_of(error: BaseException) -> str | None:
+    """The SQLSTATE of an error; None where the database has not answered with one."""
+    if isinstance(error, _BAD_VALUES):
+        return "22000"
+    if isinstance(error, psycopg.DataError):
+        return error.sqlstate or "22000"
+    return error.sqlstate if isinstance(error, psycopg.Error) else None

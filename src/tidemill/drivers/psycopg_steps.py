@@ -16,7 +16,7 @@ from psycopg.types.array import ListBinaryDumper
 from psycopg.types.string import TextBinaryLoader
 
 from tidemill.drivers.inside_errors import explaining, of_postgres
-from tidemill.drivers.psycopg import UtcLoader
+from tidemill.drivers.psycopg import UtcLoader, state_of
 from tidemill.drivers.run_inside import Act, Say, bind, called
 from tidemill.errors import TidemillError
 from tidemill.sql.catalogue import Catalogue
@@ -102,11 +102,4 @@ def _prepare(act: Act) -> bool | None:
 
 
 def _explain(error: BaseException, doing: str) -> TidemillError | None:
-    if isinstance(error, OverflowError | UnicodeEncodeError):
-        return of_postgres("22000", str(error), doing)
-    if not isinstance(error, psycopg.Error):
-        return None
-    state = error.sqlstate
-    if state is None and isinstance(error, psycopg.DataError):
-        state = "22000"
-    return of_postgres(state, str(error), doing)
+    return of_postgres(state_of(error), str(error), doing)

@@ -64,7 +64,9 @@ def bind(act: Act, catalogue: Catalogue, clock: Clock | None) -> tuple[str, tupl
         case Batch(name, rows):
             return catalogue.bind_columns(name, rows)
         case Statement(name, parameters):
-            return catalogue.bind(name, parameters, clock or _no_clock)
+            if clock is None:
+                return catalogue.bind(name, parameters)
+            return catalogue.bind(name, parameters, clock)
 
 
 def called(act: Act) -> str:
@@ -124,7 +126,3 @@ def _without_commits(act: Step | Say) -> Act:
         return act
     message = f"A program that asks for {act!r} cannot run in somebody else's transaction."
     raise TypeError(message)
-
-
-def _no_clock() -> None:
-    return None

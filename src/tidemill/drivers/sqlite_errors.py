@@ -24,7 +24,7 @@ from tidemill.errors import (
 from tidemill.values.urls import migrating
 
 _PRIMARY: Final = 0xFF
-_BUSY: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+BUSY: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _DISK: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR})
 _COMMIT: Final = "commit"
 _REFUSED: Final = frozenset(
@@ -43,17 +43,17 @@ _NO_SCHEMA: Final = ("no such table", "no such column", "has no column")
 
 def disk_failed(error: Exception) -> bool:
     """Whether the disk did not take, or did not give, what was asked of it."""
-    return _primary_code(error) in _DISK
+    return primary_code(error) in _DISK
 
 
 def translated(error: Exception, doing: str) -> TidemillError:
     """The error to raise in place of `error`, which came up while `doing`."""
     if isinstance(error, OverflowError | UnicodeEncodeError):
         return InvalidValue(f"SQLite cannot hold a value of {doing!r}: {error}.")
-    primary = _primary_code(error)
+    primary = primary_code(error)
     if primary in _DISK:
         return _of_the_disk(error, primary, doing)
-    if primary in _BUSY:
+    if primary in BUSY:
         return StoreUnavailable(
             f"The database is busy: {doing!r} waited for another writer as long as it may. "
             "Keep the application's write transactions short."
@@ -68,7 +68,8 @@ def translated(error: Exception, doing: str) -> TidemillError:
     return StoreError(f"SQLite failed at {doing!r}: {error}. {advice}")
 
 
-def _primary_code(error: Exception) -> int | None:
+def primary_code(error: BaseException) -> int | None:
+    """The kind of an error of SQLite; None where SQLite has not answered with one."""
     code = getattr(error, "sqlite_errorcode", None)
     return None if code is None else code & _PRIMARY
 
