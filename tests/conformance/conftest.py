@@ -1,22 +1,30 @@
 """The stores that the kit runs on here: each is one factory."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, nullcontext
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import psycopg
 import pytest
+from tests.conformance.users import OnPostgres, OnSqlite
 from tests.postgres.servers import *  # noqa: F403 - the fixtures of the servers
 from tests.postgres.servers import empty, fresh_database
 
+from tidemill.adapters.host_clock import utc_now
 from tidemill.adapters.postgres import PostgresStore
-from tidemill.adapters.sqlite import SqliteStore, utc_now
+from tidemill.adapters.sqlite import SqliteStore
 from tidemill.conformance import plugin
-from tidemill.conformance.plugin import StoreFactory
+from tidemill.conformance.plugin import BlockWriters, StoreFactory, Transactions
+from tidemill.drivers import sqlite as driver
 from tidemill.store.contract import Clock, Store
 from tidemill.store.memory import MemoryStore, VirtualClock
 
-store, own_store = plugin.store, plugin.own_store  # found by their names
+# Found by their names.
+store, own_store, transactions = plugin.store, plugin.own_store, plugin.transactions
+
+BRIEF = timedelta(milliseconds=20)
+"""For what is waited for in vain: one caller at a time never waits otherwise."""
 
 
 def memory(request: pytest.FixtureRequest) -> StoreFactory:
@@ -27,7 +35,7 @@ def sqlite(request: pytest.FixtureRequest) -> StoreFactory:
     directory: Path = request.getfixturevalue("tmp_path")
 
     def opened(virtual: VirtualClock) -> Store:
-        sqlite_store = SqliteStore(directory / "jobs.db", clock=virtual)
+        sqlite_store = SqliteStore(directory / "jobs.db", clock=virtual, busy_timeout=BRIEF)
         sqlite_store.migrate()
         return sqlite_store
 
@@ -43,6 +51,7 @@ class Kept(PostgresStore):
     def __init__(self, url: str) -> None:
         self._moment: Clock = VirtualClock()
         super().__init__(url, clock=self._now, hints=False)
+        self.url = url
         self._sweeper = psycopg.connect(url, autocommit=True)
 
     def _now(self) -> datetime:
@@ -155,7 +164,10 @@ STORES: dict[str, Callable[[pytest.FixtureRequest], StoreFactory]] = {
     "postgres-15": on_postgres_15,
 }
 ON_SERVERS_CLOCK = "postgres-18-servers-clock"
-TIMED = ("test_claim", "test_fence", "test_lease", "test_reports", "test_retries")
+TIMED = (
+    "test_claim", "test_fence", "test_lease", "test_notes", "test_renewal", "test_reports",
+    "test_retries",
+)  # fmt: skip
 """The topics that virtual time, told by the client, would let off the server's own expressions."""
 
 
@@ -163,6 +175,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "store_factory" in metafunc.fixturenames:
         timed = metafunc.module.__name__.rpartition(".")[2] in TIMED
         names = [*STORES, ON_SERVERS_CLOCK] if timed else list(STORES)
+        if "transactions" in metafunc.fixturenames:
+            names = [name for name in names if name != "memory"]  # which has no bridges
         metafunc.parametrize("store_factory", names, indirect=True)
 
 
@@ -170,6 +184,48 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def store_factory(request: pytest.FixtureRequest) -> StoreFactory:
     factories = STORES | {ON_SERVERS_CLOCK: on_servers_clock}
     return factories[request.param](request)
+
+
+def users_of(request: pytest.FixtureRequest) -> Transactions | None:
+    """Who writes beside the store of this fact; nobody does beside one in memory."""
+    name = request.node.callspec.params["store_factory"]
+    if name == "memory":
+        return None
+    if name == "sqlite":
+        directory: Path = request.getfixturevalue("tmp_path")
+        return OnSqlite(directory / "jobs.db")
+    server = {"postgres-15": "postgres_15", "postgres-18": "postgres_18"}
+    if name == ON_SERVERS_CLOCK:
+        return OnPostgres(request.getfixturevalue("servers_clock").url)
+    return OnPostgres(request.getfixturevalue(server[name]))
+
+
+@pytest.fixture
+def transactions_factory(request: pytest.FixtureRequest) -> Callable[[], Transactions]:
+    def factory() -> Transactions:
+        users = users_of(request)
+        assert users is not None
+        return users
+
+    return factory
+
+
+@pytest.fixture
+def block_writers(
+    request: pytest.FixtureRequest, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> BlockWriters:
+    # Waits for the lock of a file are measured on the process's own clock.
+    monkeypatch.setattr(driver, "elapsed", lambda: clock().timestamp())
+
+    @contextmanager
+    def blocked() -> Generator[None]:
+        users = users_of(request)
+        with nullcontext() if users is None else users.begin() as transaction:
+            if transaction is not None:
+                transaction.write("an order that takes long")
+            yield
+
+    return blocked
 
 
 def own_clock_memory(request: pytest.FixtureRequest) -> Callable[[], Store]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing, nullcontext
 from datetime import timedelta
 from threading import Event, Thread
-from typing import Final
+from typing import Final, cast
 
 import pytest
 
+from tidemill.bridges.join import Joined, join
 from tidemill.conformance.endstates import cancelled_job
 from tidemill.conformance.scenes import (
     LEASE,
@@ -25,11 +28,11 @@ from tidemill.conformance.scenes import (
     start,
     state_of,
 )
-from tidemill.errors import InvalidValue
+from tidemill.errors import InvalidValue, TransactionRefused
 from tidemill.store.contract import Store
 from tidemill.store.enqueue import Enqueue
 from tidemill.store.lease import Beat
-from tidemill.store.monitor import GetJob
+from tidemill.store.monitor import GetJob, ListJobs
 from tidemill.values.outcomes import Verdict
 from tidemill.values.states import JobState
 
@@ -188,6 +191,19 @@ def test_a_watcher_that_fails_does_not_undo_or_hide_what_was_committed(store: St
     job_id = enqueue_one(store)
     stop()
     assert state_of(store, job_id) is JobState.READY
+
+
+def test_a_transaction_elsewhere_is_refused_by_every_store_that_outlives_its_process(
+    store: Store,
+) -> None:
+    """F4, M1: one that does not stands for any database in a test, and performs at once."""
+    refused = store.capabilities.persistent
+    with closing(sqlite3.connect(":memory:")) as tx:
+        tx.execute("BEGIN IMMEDIATE")
+        with pytest.raises(TransactionRefused) if refused else nullcontext():
+            cast("Joined", join(store, tx)).perform(Enqueue((new_job(),)))
+        assert tx.total_changes == 0
+    assert bool(store.perform_sync(ListJobs()).jobs) is not refused
 
 
 def test_migrating_again_applies_nothing(store: Store) -> None:

@@ -57,7 +57,8 @@ def page(stores: Sequence[str]) -> str:
         f"{', '.join(stores)}.",
         "",
         f"There are {len(told)} facts, many of them run over all verdicts or states. A fact that",
-        "shows several clauses stands under each of them.",
+        "shows several clauses stands under each of them. Those of `transactions` need a store",
+        "with bridges, and so are not run in memory.",
     ]
     for letter, title in _TOPICS.items():
         clauses = sorted(
