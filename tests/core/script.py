@@ -23,7 +23,8 @@ from tidemill.core.events import (
     MaintainAnswered,
     Woken,
 )
-from tidemill.core.node import Node, NodeOptions
+from tidemill.core.node import Node
+from tidemill.core.options import NodeOptions
 from tidemill.values.endings import Ending, Returned
 from tidemill.values.exchange import Exchanged
 from tidemill.values.ids import Attempt, JobId, WorkerId

@@ -350,9 +350,9 @@ def test_batches_grow_back_only_when_outcomes_were_taken() -> None:
     woken(script)
     script.fail(2.0)
     woken(script)
-    assert script.node._batching.limit == 2
+    assert script.node._exchanges._batching.limit == 2
     script.answer(3.0)
-    assert script.node._batching.limit == 4
+    assert script.node._exchanges._batching.limit == 4
 
 
 def test_an_outcome_that_fails_alone_lets_the_others_go_first() -> None:

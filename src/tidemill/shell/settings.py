@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from tidemill.core.node import NodeOptions
+from tidemill.core.options import NodeOptions
 from tidemill.core.pulse import PulseOptions
 from tidemill.errors import ConfigurationError
 from tidemill.values.jobs import DEFAULT_QUEUE
