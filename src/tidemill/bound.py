@@ -11,7 +11,7 @@ from tidemill.client import Client, JobRef
 from tidemill.errors import ConfigurationError
 from tidemill.options import JobOptions
 from tidemill.registry import JobDefinition
-from tidemill.shell.ambient import ambient
+from tidemill.shell.ambient import Ambient, ambient
 from tidemill.shell.identity import new_id
 from tidemill.store.enqueue import Enqueue
 from tidemill.values.ids import JobId
@@ -49,12 +49,14 @@ class BoundJob(Generic[R_co]):
         """The client of the app that the job belongs to."""
         return self._home.client
 
-    def request(self) -> NewJob:
+    def request(self, around: Ambient | None = None) -> NewJob:
         """The request to store it, under a fresh id.
 
-        In a handler, the tenant and the trace of its job are handed on (clause F6).
+        In a handler, the tenant and the trace of its job are handed on (clause F6), or those that
+        are `around` the call.
         """
-        options, defaults, around = self.options, self.definition.defaults, ambient()
+        options, defaults = self.options, self.definition.defaults
+        around = ambient() if around is None else around
         return NewJob(
             id=JobId(new_id()),
             wire_name=self.definition.wire_name,
@@ -120,7 +122,7 @@ def _of_one_app(client: Client, jobs: Iterable[BoundJob[R]], verb: str) -> list[
     _require_several(jobs, verb)
     bound = list(jobs)
     for job in bound:
-        _require_bound(job, verb)
+        require_bound(job, verb)
         if job.client is not client:
             message = (
                 f"Job {job.definition.wire_name!r} belongs to another app; nothing was enqueued. "
@@ -140,7 +142,12 @@ def _require_several(jobs: object, verb: str) -> None:
         raise ConfigurationError(message)
 
 
-def _require_bound(job: object, verb: str) -> None:
+def require_bound(job: object, verb: str) -> None:
+    """Refuse what is no call that is not enqueued yet.
+
+    Raises:
+        ConfigurationError: it is something else.
+    """
     if isinstance(job, BoundJob):
         return
     name = getattr(job, "__name__", "job") if hasattr(job, "bind") else "job"

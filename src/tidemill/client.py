@@ -87,6 +87,10 @@ class Client:
                 time.sleep(pause)
         return store.perform_sync(operation)
 
+    def is_of(self, store: Store) -> bool:
+        """Whether this is the store that requests go to."""
+        return self._store() is store
+
     def join(self, tx: object) -> Joined | AsyncJoined:
         """The store in a transaction of the user's, where nothing is tried again.
 

@@ -13,7 +13,7 @@ from tidemill.shell.completion import Completion
 from tidemill.store.complete import Complete, IsLeaseLive
 from tidemill.store.contract import Store
 from tidemill.values.bounds import Bounds
-from tidemill.values.jobs import Claimed
+from tidemill.values.jobs import Claimed, NewJob
 from tidemill.values.outcomes import Answer, Reported
 from tidemill.values.tags import Tag
 
@@ -36,13 +36,18 @@ class Completer:
     bounds: Bounds
 
     def complete_in(
-        self, tx: object, output: object, tags: frozenset[Tag]
+        self, tx: object, output: object, tags: frozenset[Tag], children: tuple[NewJob, ...]
     ) -> Coroutine[Any, Any, None] | None:
         """Write it in `tx`, or answer the coroutine that does, as that is sync or async."""
         written = self._written(output)
         job = self.job
         success = Complete(
-            job_id=job.id, attempt=job.attempt, worker=job.worker, output=written, tags=tags
+            job_id=job.id,
+            attempt=job.attempt,
+            worker=job.worker,
+            output=written,
+            tags=tags,
+            children=children,
         )
         store = self._present_store()
         if not store.capabilities.persistent:

@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from datetime import datetime, timedelta
 from threading import Lock
-from typing import Any, overload
+from typing import Any, SupportsFloat, TypeVar, overload
 
+from tidemill.bound import BoundJob
 from tidemill.bridges.transactions import AsyncProxy, AsyncTx, SyncTx
+from tidemill.client import JobRef
+from tidemill.codec.log_fields import text_of, write_fields
 from tidemill.completing import Completer
 from tidemill.core.admission import admit_tag
-from tidemill.errors import BoundExceeded, JobCancelled
+from tidemill.core.storable import storable_line, storable_progress
+from tidemill.errors import BoundExceeded, InvalidValue, JobCancelled
+from tidemill.leaving import Leaver
 from tidemill.shell.cancellation import Cancellation
-from tidemill.shell.completion import Completion
+from tidemill.shell.talk import AttemptTalk
 from tidemill.store.contract import Store
 from tidemill.values.bounds import DEFAULT_BOUNDS, Bounds
 from tidemill.values.durations import Duration, duration
 from tidemill.values.endings import CancelReason
 from tidemill.values.ids import Attempt, JobId
 from tidemill.values.jobs import Claimed
+from tidemill.values.notes import LogLine, Progress
 from tidemill.values.tags import Tag
+
+R = TypeVar("R")
+
+_ROUNDING = 0.01
+"""How far beside 0 and 1 a fraction may be for a sum of small numbers that did not quite fit."""
 
 
 class JobContext:
@@ -29,7 +41,7 @@ class JobContext:
         job: the attempt's job, as it was claimed.
         cancellation: what the worker asks the handler to stop with.
         now: tells the store's time.
-        completion: how the handler completes the attempt in a transaction of its own.
+        talk: how the worker hears of what the handler says and leaves.
         store: where the job is stored; None where this process has none.
         bounds: what tags are held against.
     """
@@ -39,7 +51,9 @@ class JobContext:
         "_cancellation",
         "_completer",
         "_job",
+        "_leaver",
         "_lock",
+        "_notepad",
         "_now",
         "_tags",
     )
@@ -49,13 +63,15 @@ class JobContext:
         job: Claimed,
         cancellation: Cancellation,
         now: Callable[[], datetime],
-        completion: Completion,
+        talk: AttemptTalk,
         *,
         store: Store | None = None,
         bounds: Bounds = DEFAULT_BOUNDS,
     ) -> None:
         self._job = job
-        self._completer = Completer(job, completion, store, bounds)
+        self._completer = Completer(job, talk.completion, store, bounds)
+        self._leaver = Leaver(job, talk.leaving, store, bounds)
+        self._notepad = talk.notepad
         self._cancellation = cancellation
         self._now = now
         self._bounds = bounds
@@ -154,6 +170,46 @@ class JobContext:
                 raise BoundExceeded("Number of tags", len(tags), self._bounds.tags_per_job, "tags")
             self._tags = tags
 
+    def progress(self, fraction: float | None, message: str = "") -> None:
+        """Say how far this attempt has come: it is seen within about a second.
+
+        `fraction` is from 0 to 1; None where it cannot be said. Each word replaces the one before
+        it, and the last one stays with the job. A message over the bound is cut with a note.
+
+        Raises:
+            InvalidValue: the fraction is no number from 0 to 1.
+        """
+        word = Progress(_fraction(fraction), text_of(message), self._now())
+        self._notepad.say(storable_progress(word, self._bounds))
+
+    def log(self, message: str, /, **fields: object) -> None:
+        """Keep a line with this attempt, with whatever fields: `ctx.log("copied", rows=12)`.
+
+        Lines are read with `mill.jobs.log(…)` and `tidemill jobs log`, from about a second later
+        on, and are kept however the attempt ends, for the last 10 attempts. It never fails for
+        what it is given: a field that JSON cannot say is kept as Python shows it, text over the
+        bound is cut with a note, and of more than 500 lines the last one says how many are missing.
+        What is logged when the attempt is another worker's already is dropped.
+        """
+        line = LogLine(1, self._now(), text_of(message), write_fields(fields))
+        self._notepad.log(storable_line(line, self._bounds), self._bounds.log_lines)
+
+    def enqueue(self, job: BoundJob[R], /) -> JobRef[R]:
+        """Have a job stored with this attempt's success: `ctx.enqueue(handle.bind(…))`.
+
+        Nothing is written now. It is stored in the transaction that records the success, or not at
+        all: not when the handler raises, is stopped, or is told that its attempt is stale. Its
+        delay counts from then; the tenant and the trace of this job are handed on. The idempotency
+        key of this job is free for it. Where another active job carries its key it is not stored,
+        and the reference leads to nothing.
+
+        Raises:
+            ConfigurationError: it is no call, or belongs to another app.
+            BoundExceeded, InvalidValue: it cannot be stored, or is one too many.
+            WrongContext: this attempt is being completed in a transaction, or has ended.
+        """
+        return self._leaver.leave(job)
+
     @overload
     def complete_in(self, tx: SyncTx, /, output: object = None) -> None: ...
     @overload
@@ -167,10 +223,10 @@ class JobContext:
 
         What the handler wrote in `tx` is then written exactly once, if `tx` is on the store's own
         database. The success is fenced: `tx` holds the job's row from here to its end, so keep
-        what is left of it short. Tags that were added before go with it. When the handler ends,
-        the worker looks at what became of `tx`: a job that is not completed ends as the handler
-        did, and one whose handler returned all the same has failed. Where you run a transaction
-        again, call it again.
+        what is left of it short. Tags that were added and jobs that were enqueued before go with
+        it. When the handler ends, the worker looks at what became of `tx`: a job that is not
+        completed ends as the handler did, and one whose handler returned all the same has failed.
+        Where you run a transaction again, call it again.
 
         With an async transaction it is awaited. `output` is what the job leaves, instead of what
         the handler returns.
@@ -183,12 +239,28 @@ class JobContext:
             EncodingError: the output cannot be written down.
             BoundExceeded: the output is too large.
         """
-        return self._completer.complete_in(tx, output, self._tags)
+        children = self._leaver.leaving.children
+        return self._completer.complete_in(tx, output, self._tags, children)
 
     @property
     def tags(self) -> frozenset[Tag]:
         """The tags this attempt has added."""
         return self._tags
+
+
+def _fraction(said: object) -> float | None:
+    if said is None:
+        return None
+    if isinstance(said, SupportsFloat):
+        with suppress(ArithmeticError, ValueError):  # too large for a float, or no number
+            number = float(said)
+            if -_ROUNDING <= number <= 1 + _ROUNDING:
+                return number
+    message = (
+        f"Progress {said!r:.80} is no number from 0 to 1: say 0.45 for 45 %, and None where it "
+        "cannot be said."
+    )
+    raise InvalidValue(message)
 
 
 class SyncContext:

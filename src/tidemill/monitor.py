@@ -1,4 +1,4 @@
-"""Reading jobs: `mill.jobs.get`, `list` and `counts`."""
+"""Reading jobs: `mill.jobs.get`, `list`, `log` and `counts`."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ from uuid import UUID
 
 from tidemill.client import Client, JobRef, job_id_of, require_type
 from tidemill.errors import InvalidValue, NotFound
-from tidemill.store.monitor import CountJobs, GetJob, ListJobs
+from tidemill.store.monitor import CountJobs, GetEnd, GetJob, ListJobs
+from tidemill.store.notes import ReadLog
 from tidemill.values.jobs import JobDetails
-from tidemill.values.monitor import JobFilter, JobPage, QueueCount
+from tidemill.values.monitor import JobEnd, JobFilter, JobPage, QueueCount
+from tidemill.values.notes import LogPage
 from tidemill.values.states import JobState
 
 AnyJob = JobRef[Any] | UUID | str
 """A job by its reference, its id, or the text of its id."""
 
 PAGE = 50
+LINES = 100
 
 
 class JobReads:
@@ -26,7 +29,7 @@ class JobReads:
         self._client = client
 
     async def get(self, job: AnyJob) -> JobDetails:
-        """One job, whole: its record, payload, output, tags and attempts.
+        """One job, whole: its record, payload, output, tags, attempts and the end of its log.
 
         Raises:
             NotFound: no job has that id.
@@ -51,6 +54,23 @@ class JobReads:
                 argument is of another type than is wanted.
         """
         return await self._client.perform(_page(states, queue, wire_name, cursor, limit))
+
+    async def log(self, job: AnyJob, *, cursor: str | None = None, limit: int = LINES) -> LogPage:
+        """One page of what a job's handler has logged, oldest first, and the cursor of the next.
+
+        Pages are stable while lines are added. The lines of the job's last attempts are kept, 10 by
+        default (`Bounds.attempts_kept`). `limit` is clamped to the store's page size.
+
+        Raises:
+            NotFound: no job has that id.
+            InvalidValue: the cursor was not made by this store, or an argument is of another type
+                than is wanted.
+        """
+        request = _lines(job, cursor, limit)
+        page = await self._client.perform(request)
+        if not page.lines:
+            _require_there(job, await self._client.perform(GetEnd(request.job_id)))
+        return page
 
     async def counts(self) -> tuple[QueueCount, ...]:
         """How many jobs each queue has in each state; what is not named has none."""
@@ -82,6 +102,15 @@ class SyncJobReads:
         request = _page(states, queue, wire_name, cursor, limit)
         return self._client.perform_sync(request, instead="await mill.jobs.list(...)")
 
+    def log(self, job: AnyJob, *, cursor: str | None = None, limit: int = LINES) -> LogPage:
+        """As `JobReads.log`."""
+        request, instead = _lines(job, cursor, limit), "await mill.jobs.log(...)"
+        page = self._client.perform_sync(request, instead=instead)
+        if not page.lines:
+            found = self._client.perform_sync(GetEnd(request.job_id), instead=instead)
+            _require_there(job, found)
+        return page
+
     def counts(self) -> tuple[QueueCount, ...]:
         """As `JobReads.counts`."""
         return self._client.perform_sync(CountJobs(), instead="await mill.jobs.counts()")
@@ -94,12 +123,23 @@ def _page(
     cursor: str | None,
     limit: int,
 ) -> ListJobs:
-    for name, text in (("queue", queue), ("wire_name", wire_name), ("cursor", cursor)):
+    for name, text in (("queue", queue), ("wire_name", wire_name)):
         if text is not None:
             require_type(name, text, str, "text")
-    require_type("limit", limit, int, "a whole number")
+    _require_page(cursor, limit)
     where = JobFilter(states=_states(states), queue=queue, wire_name=wire_name)
     return ListJobs(where=where, cursor=cursor, limit=limit)
+
+
+def _lines(job: AnyJob, cursor: str | None, limit: int) -> ReadLog:
+    _require_page(cursor, limit)
+    return ReadLog(job_id_of(job), cursor, limit)
+
+
+def _require_page(cursor: object, limit: object) -> None:
+    if cursor is not None:
+        require_type("cursor", cursor, str, "text")
+    require_type("limit", limit, int, "a whole number")
 
 
 def _states(states: Any) -> frozenset[JobState]:
@@ -120,3 +160,8 @@ def _details(job: AnyJob, found: JobDetails | None) -> JobDetails:
     if found is None:
         raise NotFound(job_id_of(job))
     return found
+
+
+def _require_there(job: AnyJob, found: JobEnd | None) -> None:
+    if found is None:
+        raise NotFound(job_id_of(job))

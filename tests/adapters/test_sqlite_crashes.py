@@ -13,9 +13,9 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from tests.adapters.conftest import LEASE
 
-from tidemill.adapters import sqlite_channel
-from tidemill.adapters.sqlite_channel import patiently
+from tidemill.adapters.sqlite_channel import BUSY
 from tidemill.adapters.sqlite_files import Settings, connect
 from tidemill.drivers.run import run
 from tidemill.drivers.sqlite import SqliteExecutor
@@ -30,17 +30,18 @@ from tidemill.store.enqueue import Enqueue
 from tidemill.store.exchange import Exchange
 from tidemill.store.lease import Beat, Deregister, Maintain, Register
 from tidemill.store.memory.clock import VirtualClock
+from tidemill.store.notes import TakeNotes
 from tidemill.store.operators import Cancel, PauseQueue, Requeue, Rerun, RunNow
 from tidemill.values.bounds import DEFAULT_BOUNDS
 from tidemill.values.exchange import ClaimRequest, Share
 from tidemill.values.ids import uuid7
 from tidemill.values.jobs import NewJob
+from tidemill.values.notes import LogLine, Note, Progress
 from tidemill.values.outcomes import Answer, ErrorInfo, Outcome, Verdict
 from tidemill.values.retry import Retry
 from tidemill.values.tags import Tag
 from tidemill.values.workers import WorkerInfo
 
-LEASE = timedelta(seconds=60)
 SECOND = timedelta(seconds=1)
 CATALOGUE = Catalogue(SqliteDialect())
 ENV = Env(CATALOGUE.dialect, DEFAULT_BOUNDS)
@@ -137,18 +138,39 @@ def jobs():
     )
 
 
+NOTED_AT = VirtualClock()()
+
+
+def child(n, key=None):
+    return NewJob(id=ident(n), wire_name="t.job", delay=LEASE * 9, idempotency_key=key)
+
+
+def line(n):
+    return LogLine(n, NOTED_AT, f"line {n}", '{"n":1}')
+
+
+HALF = Progress(0.5, "half", NOTED_AT)
+NOTES = (
+    Note(job_id=ident(1), attempt=1, progress=HALF, lines=(line(1), line(2))),
+    Note(job_id=ident(2), attempt=7, progress=HALF, lines=(line(1),)),
+    Note(job_id=ident(4), attempt=1, lines=(line(1),)),
+)
+
 REPORTS = (
-    ends(1, 1),
+    ends(1, 1, lines=(line(2), line(3)), children=(child(21), child(22, "c"))),
     ends(2, 1),
     ends(3, 1, output=b"3", tags=frozenset({Tag("done")})),
-    ends(4, 1, Verdict.FAILED, error=ErrorInfo("E", "no", "trace")),
-    ends(5, 7),
+    ends(
+        4, 1, Verdict.FAILED, error=ErrorInfo("E", "no", "trace"), progress=HALF, lines=(line(2),)
+    ),
+    ends(5, 7, lines=(line(1),), children=(child(23),)),
     ends(99, 1),
     ends(6, 1, Verdict.SNOOZED, delay=SECOND),
     ends(8, 1, Verdict.DISCARDED),
 )
 
-LATE = frozenset({Tag("late")})
+LEFT = {"tags": frozenset({Tag("late")}), "children": (child(24),)}
+LEFT_KEYED = {"tags": LEFT["tags"], "children": (child(25), child(26, "d"))}
 
 ONLY_STALE = Exchange(worker=ONE, outcomes=(ends(5, 1),))
 
@@ -157,6 +179,7 @@ STORY = [
     (timedelta(0), Enqueue(jobs())),
     (timedelta(0), Register(info=info(ONE), lease=LEASE)),
     (SECOND, Exchange(worker=ONE, claim=CLAIM)),
+    (SECOND, TakeNotes(worker=ONE, notes=NOTES)),
     (SECOND, Exchange(worker=ONE, outcomes=REPORTS, claim=CLAIM, list_running=True)),
     (SECOND, Beat(worker=ONE, lease=LEASE)),
     (SECOND, Cancel(job_ids=tuple(map(ident, (5, 11, 1, 99))), actor="a", action=ident(801))),
@@ -165,8 +188,8 @@ STORY = [
     (SECOND, RunNow(job_ids=(ident(4), ident(10)), actor="a", action=ident(804))),
     (SECOND, PauseQueue(queue="mail", paused=True, actor="a", action=ident(805))),
     (SECOND, Exchange(worker=ONE, claim=CLAIM)),
-    (SECOND, Complete(job_id=ident(4), attempt=2, worker=ONE, output=b"4", tags=LATE)),
-    (SECOND, Complete(job_id=ident(10), attempt=1, worker=ONE, tags=LATE)),
+    (SECOND, Complete(job_id=ident(4), attempt=2, worker=ONE, output=b"4", **LEFT)),
+    (SECOND, Complete(job_id=ident(10), attempt=1, worker=ONE, **LEFT_KEYED)),
     (SECOND, Exchange(worker=ONE, outcomes=(ends(4, 2, Verdict.FAILED, in_transaction=True),))),
     (LEASE * 3, Register(info=info(TWO), lease=LEASE)),
     (timedelta(0), Maintain(lease=LEASE)),
@@ -185,13 +208,9 @@ def executor(connection, clock):
 
 
 def perform(operation, on):
-    """As the adapter does it."""
-    return patiently(lambda: run(program_for(operation, ENV), on, write=True, patiently=patiently))
-
-
-@pytest.fixture(autouse=True)
-def without_pauses(monkeypatch):
-    monkeypatch.setattr(sqlite_channel, "_LONGEST_PAUSE", 0.0)
+    """As the adapter does it, without its pauses."""
+    again = replace(BUSY, longest=0.0).patiently
+    return again(lambda: run(program_for(operation, ENV), on, write=True, patiently=again))
 
 
 def copied(connection, path):

@@ -12,6 +12,9 @@ from tidemill.errors import BoundExceeded, InvalidValue
 from tidemill.shell.cancellation import Cancellation
 from tidemill.shell.completion import Completion
 from tidemill.shell.identity import new_id
+from tidemill.shell.leaving import Leaving
+from tidemill.shell.notepad import Notepad
+from tidemill.shell.talk import AttemptTalk
 from tidemill.values.ids import Attempt, JobId, WorkerId
 from tidemill.values.jobs import Claimed
 from tidemill.values.retry import Retry
@@ -39,8 +42,9 @@ def claimed(timeout: timedelta | None = None) -> Claimed:
     )
 
 
-def completion() -> Completion:
-    return Completion(lambda: None, lambda value: None if value is None else b"written")
+def talk(job: Claimed) -> AttemptTalk:
+    completion = Completion(lambda: None, lambda value: None if value is None else b"written")
+    return AttemptTalk(completion, Leaving(job, completion), Notepad(lambda _: None))
 
 
 @pytest.fixture
@@ -50,14 +54,13 @@ def cancellation() -> Cancellation:
 
 @pytest.fixture
 def context(cancellation: Cancellation) -> JobContext:
-    return JobContext(
-        claimed(), cancellation, lambda: START, completion(), bounds=Bounds(tags_per_job=2)
-    )
+    job, bounds = claimed(), Bounds(tags_per_job=2)
+    return JobContext(job, cancellation, lambda: START, talk(job), bounds=bounds)
 
 
 def test_a_context_tells_of_its_attempt(cancellation: Cancellation) -> None:
     job = claimed(timedelta(seconds=30))
-    context = JobContext(job, cancellation, lambda: START, completion())
+    context = JobContext(job, cancellation, lambda: START, talk(job))
     assert (context.job_id, context.attempt, context.queue) == (job.id, 3, "shop")
     assert (context.tenant, context.wire_name) == ("acme", "orders.sell")
     assert (context.enqueued_at, context.due_at) == (START, START + timedelta(minutes=1))

@@ -17,9 +17,11 @@ from tidemill.store.exchange import Exchange
 from tidemill.store.lease import Maintain, Register
 from tidemill.store.memory.clock import VirtualClock
 from tidemill.store.monitor import GetJob
+from tidemill.store.notes import TakeNotes
 from tidemill.values.exchange import ClaimRequest, Share
 from tidemill.values.ids import JobId, WorkerId
 from tidemill.values.jobs import NewJob
+from tidemill.values.notes import LogLine, Note, Progress
 from tidemill.values.outcomes import ErrorInfo, Outcome, Verdict
 from tidemill.values.retry import Retry
 from tidemill.values.workers import WorkerInfo
@@ -79,6 +81,28 @@ class Shop:
             job_id=job_id, verdict=verdict, **{"attempt": self.record(job_id).attempt, **more}
         )
         self.store.perform_sync(Exchange(worker=worker, outcomes=(outcome,)))
+
+    def running(self, **options) -> tuple[JobId, WorkerId]:
+        """Store one job, and start it."""
+        job_id, worker = self.enqueue(priority=9, **options), self.worker()
+        assert self.claim(worker) == 1
+        return job_id, worker
+
+    def say(self, worker: WorkerId, job_id: JobId, fraction: float | None, message: str) -> None:
+        """Have a job's present attempt say how far it has come."""
+        word = Progress(fraction, message, self.clock())
+        self._note(worker, job_id, progress=word)
+
+    def log(self, worker: WorkerId, job_id: JobId, *lines: tuple[str, str]) -> None:
+        """Have a job's present attempt log these lines, its first ones: messages and fields."""
+        numbered = enumerate(lines, start=1)
+        kept = tuple(LogLine(number, self.clock(), *line) for number, line in numbered)
+        self._note(worker, job_id, lines=kept)
+
+    def _note(self, worker: WorkerId, job_id: JobId, **said) -> None:
+        note = Note(job_id=job_id, attempt=self.record(job_id).attempt, **said)
+        (answer,) = self.store.perform_sync(TakeNotes(worker=worker, notes=(note,)))
+        assert answer.answer == "applied"
 
     def record(self, job_id: JobId):
         details = self.store.perform_sync(GetJob(job_id))

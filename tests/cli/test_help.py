@@ -25,9 +25,9 @@ EVERY = [pytest.param(path, command, id=" ".join(path) or "root") for path, comm
 
 def test_the_commands_are_those_that_the_guide_names():
     assert {" ".join(path) for path, _ in commands()} == {
-        "", "demo", "doctor", "jobs", "jobs cancel", "jobs list", "jobs requeue", "jobs rerun",
-        "jobs run-now", "jobs show", "migrate", "queues", "queues list", "queues pause",
-        "queues resume", "worker",
+        "", "demo", "doctor", "jobs", "jobs cancel", "jobs list", "jobs log", "jobs requeue",
+        "jobs rerun", "jobs run-now", "jobs show", "migrate", "queues", "queues list",
+        "queues pause", "queues resume", "worker",
     }  # fmt: skip
 
 

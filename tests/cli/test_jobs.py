@@ -23,9 +23,9 @@ RECORD_KEYS = {
     "id", "wire_name", "queue", "priority", "state", "held", "cause", "attempt", "failures",
     "failures_base", "lapses", "lapses_base", "worker", "created_at", "due_at", "started_at",
     "finished_at", "not_after", "timeout_seconds", "retry", "cancel_requested",
-    "idempotency_key", "tenant", "rerun_of", "trace_context", "unreadable",
+    "idempotency_key", "tenant", "rerun_of", "trace_context", "progress", "unreadable",
 }  # fmt: skip
-DETAIL_KEYS = RECORD_KEYS | {"payload", "output", "tags", "attempts", "stale_reports"}
+DETAIL_KEYS = RECORD_KEYS | {"payload", "output", "tags", "attempts", "stale_reports", "log"}
 
 
 def printed(width, show) -> list[str]:
@@ -218,7 +218,7 @@ def test_a_stale_report_shows_both_pairs(shop):
 
 def test_a_job_fits_a_terminal_of_80_columns(shop):
     job = shop.store.perform_sync(GetJob(shop.dead()))
-    lines = printed(80, lambda out: job_text.show_job(out, job, traceback=True))
+    lines = printed(80, lambda out: job_text.show_job(out, job, traceback=True, now=shop.clock()))
     assert max(map(len, lines)) <= 80
 
 

@@ -11,9 +11,11 @@ from tidemill.core import commands as c
 from tidemill.core import events as e
 from tidemill.core import pulse as p
 from tidemill.core.dispatch import policy_for
-from tidemill.core.node import Node, NodeOptions
+from tidemill.core.node import Node
+from tidemill.core.options import NodeOptions
 from tidemill.store.exchange import Exchange
 from tidemill.store.lease import Beat, Deregister, Maintain, Register
+from tidemill.store.notes import TakeNotes
 from tidemill.values.endings import CancelReason, Raised, Returned, Snoozed, Stopped
 from tidemill.values.ids import WorkerId
 from tidemill.values.outcomes import Answer, ErrorInfo, Reported
@@ -42,7 +44,7 @@ class Machine:
         self.pump = Mailbox(world)
         self.heart = Mailbox(world)
         self.flying: c.DoExchange | None = None
-        self.calling = False
+        self.calling = self.noting = False
         self.alarm = self.tick = 0
         self.turns: tuple[float, int] = (0.0, 0)
         self.draining = self.drained = self.stopped = False
@@ -82,6 +84,8 @@ class Machine:
         self.turned_at = self.now
         if isinstance(event, e.ExchangeAnswered | e.ExchangeFailed):
             self.flying = None
+        if isinstance(event, e.NotesAnswered | e.NotesFailed):
+            self.noting = False
         if isinstance(event, e.LeaseGained):
             self.lease = event.worker
         elif isinstance(event, e.LeaseLost) and event.worker == self.lease:
@@ -94,6 +98,8 @@ class Machine:
         match command:
             case c.DoExchange():
                 self._exchange(command)
+            case c.DoTakeNotes():
+                self._take_notes(command)
             case c.DoMaintain():
                 self._maintain()
             case c.Execute(job):
@@ -155,6 +161,16 @@ class Machine:
             assert command.worker == self.lease, "a claim needs a lease"
             assert not self.draining or self.pump.waiting, "nothing is claimed at the end"
 
+    def _take_notes(self, command: c.DoTakeNotes) -> None:
+        assert not self.noting, "one journey of notes at a time"
+        assert command.worker == self.lease, "notes need a lease"
+        self.noting = True
+        self.world.request(
+            TakeNotes(worker=command.worker, notes=command.notes),
+            lambda answers: self.tell(lambda at: e.NotesAnswered(at, answers)),
+            lambda _: self.tell(lambda at: e.NotesFailed(at, refused=False)),
+        )
+
     def _maintain(self) -> None:
         self.world.request(
             Maintain(lease=timedelta(seconds=LEASE)),
@@ -171,10 +187,18 @@ class Machine:
         assert self.world.executed[pair] == 1, "an attempt is executed once"
         key = (job.worker, pair)
         self.handlers[key] = None
-        ending = draw.choice(
-            [Returned(), Returned(), Returned(), Raised(BROKEN), Snoozed(timedelta(seconds=1))]
-        )
-        self.world.after(draw.choice([0.0, 0.2, 1.0, LONGEST]), lambda: self._end(key, ending))
+        returned = Returned(children=self.world.children_of(pair))
+        endings = [returned, returned, returned, Raised(BROKEN), Snoozed(timedelta(seconds=1))]
+        ending = draw.choice(endings)
+        length = draw.choice([0.0, 0.2, 1.0, LONGEST])
+        for _ in range(draw.randrange(4)):
+            self.world.after(draw.uniform(0, length), lambda: self._say(key))
+        self.world.after(length, lambda: self._end(key, ending))
+
+    def _say(self, key: tuple[WorkerId, Pair]) -> None:
+        if key in self.handlers:
+            said = self.world.say(key[1])
+            self.tell(lambda at: e.Noted(at, *key, *said))
 
     def _cancel(self, key: tuple[WorkerId, Pair], reason: CancelReason) -> None:
         if key in self.handlers:

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from tidemill.core.fence import Reporter, admits, answer
+from tidemill.core.fence import Reporter, admits, answer, answer_note
 from tidemill.values.ids import Attempt, JobId, WorkerId
 from tidemill.values.jobs import Holder
 from tidemill.values.outcomes import Answer, Outcome, Verdict
@@ -32,17 +32,18 @@ def row(
     ("state", "worker", "attempt", "live"),
     list(product(JobState, [WORKER, OTHER, None], [1, 2, 3], [True, False])),
 )
-def test_a_report_writes_iff_every_one_of_the_four_conditions_holds(
+def test_a_report_and_a_note_write_iff_every_one_of_the_four_conditions_holds(
     state, worker, attempt, live
 ) -> None:
     reporter = Reporter(WORKER, lease_live=live)
     holds = state is JobState.RUNNING and worker == WORKER and attempt == 2 and live
-    assert admits(reporter, report(), row(state, worker, attempt)) is holds
+    assert admits(reporter, Attempt(2), row(state, worker, attempt)) is holds
+    said = answer_note(reporter, Attempt(2), row(state, worker, attempt))
+    assert said is (Answer.APPLIED if holds else Answer.STALE)
 
 
 @pytest.mark.parametrize("verdict", REPORTABLE)
 def test_the_verdict_does_not_matter_to_the_fence(verdict) -> None:
-    assert admits(LIVE, report(verdict), row())
     assert answer(LIVE, report(verdict), row(), None) is Answer.APPLIED
 
 

@@ -1,7 +1,7 @@
 """Recording how an attempt ended never fails (clauses D6, D7)."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
@@ -13,14 +13,22 @@ from tidemill.core.storable import (
     OUTPUT_TOO_LARGE,
     bare,
     storable,
+    storable_line,
+    storable_note,
+    storable_progress,
     storable_text,
 )
 from tidemill.values.bounds import DEFAULT_BOUNDS, Bounds
 from tidemill.values.ids import Attempt, JobId
+from tidemill.values.jobs import NewJob
+from tidemill.values.notes import LogLine, Note, Progress
 from tidemill.values.outcomes import ErrorInfo, Outcome, Verdict
 from tidemill.values.tags import Tag
 
 SUCCESS = Outcome(job_id=JobId(UUID(int=1)), attempt=Attempt(2), verdict=Verdict.SUCCEEDED)
+START = datetime(2026, 1, 1, tzinfo=UTC)
+LINE = LogLine(1, START, "a stone")
+CHILD = NewJob(id=JobId(UUID(int=2)), wire_name="child")
 SMALL = Bounds(
     output_bytes=4,
     name_bytes=40,
@@ -136,11 +144,21 @@ def test_any_outcome_becomes_one_that_encodes_and_is_the_same_the_second_time(
         text.encode("utf-8")
 
 
-def test_the_barest_record_of_a_success_is_a_failure_with_that_reason() -> None:
-    full = replace(SUCCESS, output=b"1", tags=frozenset({Tag("a")}))
+def test_a_refused_success_first_gives_up_what_is_only_kept() -> None:
+    full = replace(
+        SUCCESS, output=b"1", children=(CHILD,), tags=frozenset({Tag("a")}), lines=(LINE,)
+    )
+    assert bare(full) == replace(SUCCESS, output=b"1", children=(CHILD,))
+
+
+@pytest.mark.parametrize("gain", [{"output": b"1"}, {"children": (CHILD,)}, {}])
+def test_the_bare_record_of_a_success_that_keeps_nothing_is_a_failure_with_that_reason(
+    gain,
+) -> None:
+    full = replace(SUCCESS, **gain)
     least = bare(full)
     assert (least.job_id, least.attempt, least.verdict) == (full.job_id, 2, Verdict.FAILED)
-    assert (least.output, least.tags) == (None, frozenset())
+    assert (least.output, least.children) == (None, ())
     assert least.error is not None
     assert least.error.kind == OUTCOME_REFUSED
     assert storable(least, DEFAULT_BOUNDS) == least
@@ -162,3 +180,57 @@ def test_the_barest_record_of_any_other_end_keeps_what_decides_over_the_job(verd
 
 def test_the_barest_record_of_an_end_without_an_error_has_none() -> None:
     assert bare(replace(SUCCESS, verdict=Verdict.RELEASED)).error is None
+
+
+@given(any_text, st.text(max_size=100))
+def test_any_line_becomes_one_that_fits_and_stays_the_same_after_that(message, fields) -> None:
+    bounds = Bounds(log_line_bytes=90)
+    once = storable_line(LogLine(1, START, message, fields), bounds)
+    assert len(once.message.encode()) <= 90
+    assert "\0" not in once.message + once.fields
+    assert storable_line(once, bounds) == once
+
+
+def test_fields_give_way_to_a_long_message() -> None:
+    bounds = Bounds(log_line_bytes=100)
+    fields = '{"a":"' + "o" * 50 + '"}'
+    kept = storable_line(LogLine(1, START, "x" * 50, fields), bounds)
+    assert (kept.message, kept.fields) == ("x" * 50, '{"cut":"58 bytes"}')
+    assert storable_line(LogLine(1, START, "x" * 42, fields), bounds).fields == fields
+
+
+@given(st.floats())
+def test_any_fraction_becomes_one_from_0_to_1_or_none(said) -> None:
+    kept = storable_progress(Progress(said, "", START), DEFAULT_BOUNDS).fraction
+    assert kept is None or 0 <= kept <= 1
+    if 0 <= said <= 1:
+        assert kept == said
+
+
+def test_a_note_is_made_storable_whole() -> None:
+    said = Note(
+        job_id=SUCCESS.job_id,
+        attempt=SUCCESS.attempt,
+        progress=Progress(7.0, "a\0b", START),
+        lines=(LogLine(0, START, "none"), LogLine(1, START, "c\0d"), LogLine(3, START, "over")),
+    )
+    kept = storable_note(said, Bounds(log_lines=1))
+    assert kept.progress == Progress(1.0, "a\\x00b", START)
+    assert kept.lines == (LogLine(1, START, "c\\x00d"),)
+
+
+@pytest.mark.parametrize("verdict", [each for each in Verdict if each is not Verdict.SUCCEEDED])
+def test_children_go_with_a_success_and_with_nothing_else(verdict) -> None:
+    full = replace(SUCCESS, verdict=verdict, children=(CHILD,))
+    assert storable(full, DEFAULT_BOUNDS).children == ()
+
+
+def test_a_success_with_a_child_that_cannot_be_stored_has_failed_and_says_why() -> None:
+    bad = replace(CHILD, payload=b" " * 5)
+    full = replace(SUCCESS, output=b"1", children=(CHILD, bad), lines=(LINE,))
+    kept = storable(full, Bounds(payload_bytes=4))
+    assert (kept.verdict, kept.output, kept.children) == (Verdict.FAILED, None, ())
+    assert kept.lines == (LINE,)
+    assert kept.error is not None
+    assert kept.error.kind == "tidemill.ChildRefused"
+    assert "Payload" in kept.error.message

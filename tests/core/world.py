@@ -24,15 +24,20 @@ from tidemill.store.lease import Beat, Register
 from tidemill.store.memory.clock import VirtualClock
 from tidemill.store.memory.store import MemoryStore
 from tidemill.store.monitor import GetJob, ListJobs
+from tidemill.store.notes import ReadLog
 from tidemill.store.operators import Cancel
 from tidemill.values.ids import ActionId, JobId, WorkerId
-from tidemill.values.jobs import NewJob
+from tidemill.values.jobs import JobDetails, NewJob
+from tidemill.values.monitor import JobFilter
+from tidemill.values.notes import LogLine, Progress
 from tidemill.values.outcomes import Outcome, Verdict
 from tidemill.values.retry import Retry
 from tidemill.values.states import JobState
 from tidemill.values.workers import Pair
 
 BEAT = LEASE / 3
+OURS = JobFilter(wire_name="job")
+"""The jobs that workers run; those that they leave wait in a queue that nobody serves."""
 SLOWEST = 0.3
 """The longest way to the store or back when nothing is wrong."""
 
@@ -72,6 +77,8 @@ class World:
         self.ended: dict[JobId, JobState] = {}
         self.executed: Counter[Pair] = Counter()
         self.run_through: set[Pair] = set()
+        self.said: Counter[Pair] = Counter()
+        self.left: dict[Pair, tuple[NewJob, ...]] = {}
         self.leases: dict[WorkerId, float] = {}
         self.unheld: dict[tuple[WorkerId, Pair], float] = {}
         self.calm_at = plan.storm + LEASE
@@ -105,6 +112,22 @@ class World:
             return False
         given_back = outcome.verdict is Verdict.RELEASED
         return not given_back and (self.stormy or outcome != barest(outcome))
+
+    def say(self, pair: Pair) -> tuple[Progress | None, tuple[LogLine, ...]]:
+        """The next word of an attempt."""
+        self.said[pair] += 1
+        number = self.said[pair]
+        line = LogLine(number, self.clock(), f"line {number}")
+        return Progress(number / 10, "", self.clock()), (line,)
+
+    def children_of(self, pair: Pair) -> tuple[NewJob, ...]:
+        """The jobs that an attempt leaves if it succeeds."""
+        number = self.random.choice([0, 0, 1, 2])
+        left = tuple(
+            NewJob(id=JobId(self.fresh()), wire_name="child", queue="left") for _ in range(number)
+        )
+        self.left[pair] = left
+        return left
 
     def chance(self, rate: float) -> bool:
         return self.random.random() < rate
@@ -152,15 +175,52 @@ class World:
             self._check()
         assert self._over(), f"nothing more happens: {self._leftovers()}"
         if not (self.plan.pauses or self.plan.fault_rate):
-            jobs = self.store.perform_sync(ListJobs(limit=200)).jobs
+            jobs = self.store.perform_sync(ListJobs(where=OURS, limit=200)).jobs
             assert not any(job.lapses for job in jobs), "nothing lapses when nothing fails"
+        self._check_what_was_left()
+        for job_id in self.jobs:
+            self._check_what_was_said(job_id)
+
+    def _check_what_was_left(self) -> None:
+        """The jobs that attempts left are there for the recorded successes, once, and no others."""
+        children = JobFilter(wire_name="child")
+        there = {
+            job.id for job in self.store.perform_sync(ListJobs(where=children, limit=200)).jobs
+        }
+        expected = set()
+        for job_id, state in self.ended.items():
+            if state is JobState.SUCCEEDED:
+                job = self._job(job_id)
+                expected |= {child.id for child in self.left[Pair(job_id, job.attempt)]}
+        assert there == expected, "a success and the jobs that it left are stored together"
+
+    def _check_what_was_said(self, job_id: JobId) -> None:
+        """Of an attempt that was reported all is there, of one that lapsed a part, in order."""
+        job = self._job(job_id)
+        ends = {each.attempt: each.verdict for each in job.attempts if not each.stale}
+        if job.state is JobState.SUCCEEDED:
+            ends[job.attempt] = Verdict.SUCCEEDED
+        lines = self.store.perform_sync(ReadLog(job_id, limit=200)).lines
+        for attempt, verdict in ends.items():
+            found = [line.number for line in lines if line.attempt == attempt]
+            said = self.said[Pair(job_id, attempt)]
+            assert len(set(found)) == len(found), "a line is stored once"
+            assert set(found) <= set(range(1, said + 1))
+            lessened = job_id in self.jobs[: self.plan.guilty] or verdict is Verdict.RELEASED
+            if verdict is not Verdict.LAPSED and not lessened:
+                assert found == list(range(1, said + 1)), "the end brings what was said last"
+
+    def _job(self, job_id: JobId) -> JobDetails:
+        job = self.store.perform_sync(GetJob(job_id))
+        assert job is not None
+        return job
 
     def _over(self) -> bool:
         drained = all(m.stopped for m in self.machines if m.draining)
         return drained and len(self.ended) == self.plan.jobs and not self.stormy
 
     def _leftovers(self) -> str:
-        jobs = self.store.perform_sync(ListJobs(limit=200)).jobs
+        jobs = self.store.perform_sync(ListJobs(where=OURS, limit=200)).jobs
         return ", ".join(f"{j.id.int}:{j.state}#{j.attempt}" for j in jobs if not j.state.terminal)
 
     def _enqueue(self) -> None:
@@ -205,8 +265,7 @@ class World:
 
     def _check_guilty(self) -> None:
         for job_id in self.jobs[: self.plan.guilty]:
-            job = self.store.perform_sync(GetJob(job_id))
-            assert job is not None
+            job = self._job(job_id)
             free = {
                 Pair(each.job_id, each.attempt)
                 for each in job.attempts
@@ -217,7 +276,7 @@ class World:
     def _check_jobs(self) -> None:
         self._check_guilty()
         unheld = {}
-        for job in self.store.perform_sync(ListJobs(limit=200)).jobs:
+        for job in self.store.perform_sync(ListJobs(where=OURS, limit=200)).jobs:
             if job.id in self.ended:
                 assert job.state is self.ended[job.id], "a job ends once"
             elif job.state.terminal:

@@ -19,6 +19,16 @@ def test_every_example_of_the_guide_runs(tmp_path):
     assert ran.returncode == 0, ran.stderr
 
 
+def test_the_guide_names_the_bounds_of_what_handlers_say_and_leave():
+    from tidemill import Bounds
+
+    rows = re.findall(r"^\| `(\w+)` \| .* \| ([\d,]+) \|$", GUIDE.read_text(), re.MULTILINE)
+    told = {name: int(number.replace(",", "")) for name, number in rows if hasattr(Bounds, name)}
+    named = ("progress_message_bytes", "log_lines", "log_line_bytes", "attempts_kept", "children")
+    assert told.keys() > set(named)
+    assert told == {name: getattr(Bounds(), name) for name in told}
+
+
 def test_the_guide_names_every_setting_of_a_worker():
     from tidemill.shell.settings import WorkerSettings
 

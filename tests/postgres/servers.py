@@ -24,7 +24,7 @@ from tidemill.adapters.postgres import PostgresStore
 LOCAL = os.environ.get("TIDEMILL_TEST_POSTGRES", "postgresql://postgres@127.0.0.1:5432/postgres")
 NOT_RUN = "PostgreSQL 15 (127.0.0.1:5432): not run here"
 NO_POOLER = "pgbouncer: not run here"
-TABLES = ("jobs", "workers", "attempts", "tags", "audit", "queues")
+TABLES = ("jobs", "workers", "attempts", "log_lines", "tags", "audit", "queues")
 
 # Nothing here has to survive a power cut.
 _HASTE = (

@@ -17,6 +17,7 @@ from tidemill.store.monitor import ListJobs
 from tidemill.values.bounds import DEFAULT_BOUNDS
 from tidemill.values.ids import JobId
 from tidemill.values.jobs import AttemptRecord, JobDetails
+from tidemill.values.monitor import EVERY_JOB, JobFilter
 from tidemill.values.outcomes import Verdict
 from tidemill.values.states import JobState
 from tidemill.values.tags import Tag
@@ -117,16 +118,32 @@ def body_faults(job: JobDetails, begun: list[int], finished: list[int]) -> Itera
 
 def strangers(site: Site, wanted: set[JobId]) -> Iterator[str]:
     """What is in the tables, and nobody enqueued."""
+    for job_id in Counter(listed(site, EVERY_JOB)) - Counter(wanted):
+        yield f"{job_id} is in the tables, and nobody enqueued it"
+
+
+def listed(site: Site, where: JobFilter) -> Iterator[JobId]:
+    """The jobs in the tables, newest first."""
     cursor: str | None = None
-    seen: Counter[JobId] = Counter()
     while True:
-        page = site.store.perform_sync(ListJobs(cursor=cursor, limit=DEFAULT_BOUNDS.page_size))
-        seen.update(job.id for job in page.jobs)
+        asked = ListJobs(where=where, cursor=cursor, limit=DEFAULT_BOUNDS.page_size)
+        page = site.store.perform_sync(asked)
+        yield from (job.id for job in page.jobs)
         cursor = page.next_cursor
         if cursor is None:
-            break
-    for job_id in seen - Counter(wanted):
-        yield f"{job_id} is in the tables, and nobody enqueued it"
+            return
+
+
+def children(site: Site) -> list[JobId]:
+    """The jobs that were left by others."""
+    return list(listed(site, JobFilter(wire_name="child")))
+
+
+def assert_one_child_each(site: Site, parents: Iterable[JobDetails]) -> None:
+    """Every job that succeeded left one child, of the very attempt that was recorded."""
+    said = [json.loads(job.payload) for job in site.jobs(children(site))]
+    left = Counter((each["parent"], each["attempt"]) for each in said)
+    assert left == Counter((str(job.id), job.attempt) for job in parents)
 
 
 def ends_of(job: JobDetails) -> list[AttemptRecord]:

@@ -14,7 +14,7 @@ from contextlib import closing
 from typing import Any
 
 import psycopg
-from tests.promises.promised import AT_ONCE, journal, mill, stand_still
+from tests.promises.promised import AT_ONCE, child, journal, mill, stand_still
 
 from tidemill import JobContext
 
@@ -40,6 +40,7 @@ def pay(ctx: JobContext, entry: int) -> None:
     """Pay the entry and complete in one transaction; a body of an attempt may pay only once."""
     journal("begin", ctx.job_id, ctx.attempt)
     ctx.add_tag("attempt", str(ctx.attempt))
+    ctx.enqueue(child.bind(str(ctx.job_id), ctx.attempt))
     come_to("begun")
     url = os.environ.get("PROMISE_LEDGER") or os.environ["TIDEMILL_STORE"]
     with closing(connect(url)) as tx:

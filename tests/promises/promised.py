@@ -91,6 +91,27 @@ def worked(ctx: JobContext, do: Callable[[], object]) -> int:
     return ctx.attempt
 
 
+@mill.job("child", retry=AT_ONCE)
+def child(ctx: JobContext, parent: str, attempt: int) -> int:
+    """A job that an attempt of another one left."""
+    return worked(ctx, lambda: journal("child-of", parent, attempt))
+
+
+@mill.job("parent", retry=AT_ONCE)
+def parent(ctx: JobContext, seconds: float) -> int:
+    """Say how it goes, and leave one child."""
+
+    def leave() -> None:
+        ctx.log("begun", attempt=ctx.attempt)
+        ctx.enqueue(child.bind(str(ctx.job_id), ctx.attempt))
+        ctx.progress(0.5, f"attempt {ctx.attempt}")
+        ctx.sync.wait_cancelled(seconds)
+        ctx.log("ended", attempt=ctx.attempt)
+        ctx.progress(1, f"attempt {ctx.attempt}")
+
+    return worked(ctx, leave)
+
+
 @mill.job("linger", retry=AT_ONCE)
 def linger(ctx: JobContext) -> int:
     """Go on until there is calm."""

@@ -9,10 +9,16 @@ from hypothesis import strategies as st
 
 from tidemill.sql import codes
 from tidemill.sql.dialects.sqlite import SqliteDialect
+from tidemill.sql.progress import read_progress, write_progress
 from tidemill.sql.retry import decode_retry, encode_retry
+from tidemill.sql.unsettled import Unsettled, read_mark, write_mark
+from tidemill.values.ids import Attempt, JobId
+from tidemill.values.jobs import NewJob
+from tidemill.values.notes import Progress
 from tidemill.values.outcomes import Verdict
 from tidemill.values.retry import DEFAULT_RETRY, Backoff, Retry
 from tidemill.values.states import Held, JobState
+from tidemill.values.tags import Tag
 
 DIALECT = SqliteDialect()
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -31,6 +37,35 @@ POLICIES = st.builds(
     retry_on=st.lists(st.text(), max_size=3).map(tuple),
     discard_on=st.lists(st.text(), max_size=3).map(tuple),
 )
+
+TAGS = st.frozensets(st.builds(Tag, st.text(min_size=1), st.text()), max_size=3)
+INSTANTS = st.datetimes(timezones=st.just(UTC))
+JOBS = st.builds(
+    NewJob,
+    id=st.uuids().map(JobId),
+    wire_name=st.text(min_size=1),
+    payload=st.binary(max_size=50),
+    priority=st.integers(-32768, 32767),
+    delay=st.none() | st.timedeltas(),
+    due_at=st.none() | INSTANTS,
+    expires=st.none() | SPANS,
+    timeout=st.none() | SPANS,
+    retry=POLICIES,
+    idempotency_key=st.none() | st.text(),
+    tags=TAGS,
+    rerun_of=st.none() | st.uuids().map(JobId),
+)
+
+
+@given(st.builds(Unsettled, TAGS, st.lists(JOBS, max_size=2).map(tuple)))
+def test_what_a_completion_left_to_do_reads_back_as_it_was_written(left):
+    assert read_mark(write_mark(left)) == left
+
+
+@given(st.none() | st.floats(0, 1), st.text(), INSTANTS)
+def test_progress_reads_back_as_it_was_written(fraction, message, at):
+    read = read_progress(write_progress(Attempt(3), Progress(fraction, message, at)))
+    assert (read.attempt, read.fraction, read.message, read.at) == (3, fraction, message, at)
 
 
 @given(POLICIES)

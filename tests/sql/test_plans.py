@@ -110,6 +110,13 @@ HOT = [
      "tidemill_attempts_job (job_id=? AND stale=?)"),
     ("prune_attempts", {"job_id": ID, "stale": 0, "kept": 9},
      "tidemill_attempts_job (job_id=? AND stale=?"),
+    ("write_progress", {"job_id": ID, "worker": ID, "attempt": 1, "progress": "{}"}, "id=?"),
+    ("prune_lines", {"job_id": ID, "last": 1},
+     "autoindex_tidemill_log_lines_1 (job_id=? AND attempt<?)"),
+    ("job_log", {"id": ID, "attempt": 1, "number": 1, "limit": 9},
+     "autoindex_tidemill_log_lines_1 (job_id=? AND (attempt,number)>(?,?))"),
+    ("job_log_end", {"id": ID, "limit": 9}, "autoindex_tidemill_log_lines_1 (job_id=?)"),
+    ("unsettled_job", {"id": ID}, "autoindex_tidemill_jobs_1 (id=?)"),
     ("backlog_ready", {"limit": 9}, "tidemill_jobs_ready"),
     ("backlog_due", {"now": NOW, "limit": 9}, "tidemill_jobs_scheduled"),
     ("stuck_abandoned", {"now": NOW, "limit": 9}, "tidemill_jobs_running"),
@@ -142,6 +149,8 @@ SORTED = [
     "newest_jobs",
     "every_held_job",
     "unsettled_jobs",
+    "job_log",
+    "job_log_end",
 ]
 
 

@@ -30,7 +30,9 @@ FILL = """
         CASE WHEN n % 100 < 4 THEN 'key' || n END, 0
     FROM generate_series(1, 20000) AS n;
     INSERT INTO tidemill.attempts (job_id, attempt, worker_id, verdict, stale, ended_at)
-    SELECT id, 1, id, 1, false, now() FROM tidemill.jobs LIMIT 5000
+    SELECT id, 1, id, 1, false, now() FROM tidemill.jobs LIMIT 5000;
+    INSERT INTO tidemill.log_lines (job_id, attempt, number, at, message, fields)
+    SELECT id, 1, n, now(), 'a stone', '' FROM tidemill.jobs, generate_series(1, 10) AS n LIMIT 20000
 """  # noqa: E501 - one value a line reads better
 
 END = {
@@ -68,6 +70,12 @@ HOT = [
     ("prune_attempts", [{"job_id": ID, "stale": False, "kept": 9}] * 500,
      {"attempts_job", "attempts_pkey"}),
     ("job_attempts", {"id": ID}, {"attempts_job"}),
+    ("write_progress", [{"job_id": ID, "worker": ID, "attempt": 1, "progress": "{}"}] * 500,
+     {"jobs_pkey"}),
+    ("prune_lines", [{"job_id": ID, "last": 1}] * 500, {"log_lines_pkey"}),
+    ("job_log", {"id": ID, "attempt": 1, "number": 1, "limit": 9}, {"log_lines_pkey"}),
+    ("job_log_end", {"id": ID, "limit": 9}, {"log_lines_pkey"}),
+    ("unsettled_job", {"id": ID}, {"jobs_pkey"}),
     ("backlog_ready", {"limit": 9}, {"jobs_ready"}),
     ("backlog_due", {"now": NOW, "limit": 9}, {"jobs_scheduled"}),
     ("stuck_abandoned", {"now": NOW, "limit": 9}, {"jobs_running"}),
@@ -129,7 +137,7 @@ def test_a_hot_statement_reads_its_indexes_and_never_the_whole_table(
     assert not scanned, f"{name} scans {scanned}"
 
 
-@pytest.mark.parametrize("name", ["ready_jobs", "expired_jobs"])
+@pytest.mark.parametrize("name", ["ready_jobs", "expired_jobs", "job_log", "job_log_end"])
 def test_an_order_is_read_from_the_index_and_never_sorted(connection, name):
     parameters = {hot[0]: hot[1] for hot in HOT}[name]
     assert not [node for node in plan_of(connection, name, parameters) if "Sort Key" in node]

@@ -17,6 +17,7 @@ from tidemill import (
     Retry,
     Tidemill,
 )
+from tidemill.values.notes import JobLine, JobProgress, LogPage
 
 mill = Tidemill()
 group = JobGroup("orders.")
@@ -82,6 +83,31 @@ async def looking(ref: JobRef[Receipt]) -> None:
     assert_type((await mill.jobs.get(ref)).state, JobState)
     assert_type((await mill.jobs.list()).jobs[0].state, JobState)
     assert_type((await mill.jobs.cancel(ref, actor="ada")).effect, Effect)
+
+
+async def noting(ref: JobRef[Receipt]) -> None:
+    """What handlers say is read by name."""
+    page = await mill.jobs.log(ref, limit=10)
+    assert_type(page, LogPage)
+    assert_type(mill.jobs.sync.log(ref.id, cursor=page.next_cursor).lines, tuple[JobLine, ...])
+    assert_type(page.lines[0].values, dict[str, object])
+    assert_type((await mill.jobs.get(ref)).record.progress, JobProgress | None)
+
+
+@mill.job("payments.settle")
+async def settle(context: JobContext, payments: list[str]) -> int:
+    """What is left with the success has the type of its own result."""
+    for number, payment in enumerate(payments):
+        context.progress(number / len(payments), payment)
+        context.log("captured", payment=payment, receipts=[Receipt(1)])
+        assert_type(context.enqueue(capture.bind(payment)), JobRef[Receipt])
+    context.progress(None)
+    later = render.with_options(delay="1h", idempotency_key="once")
+    ref = context.enqueue(later.bind(1))
+    assert_type(ref, JobRef[str])
+    wider: JobRef[object] = context.enqueue(count.bind([]))
+    await wider.result(timeout=1)
+    return len(payments)
 
 
 async def many() -> None:

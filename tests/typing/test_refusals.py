@@ -91,6 +91,28 @@ async def results() -> None:
     print(number, text, other, wider)
 
 
+def saying(context: JobContext) -> None:
+    context.progress(0.5, "half")
+    context.progress(None)
+    context.progress("half")  # refused
+    context.progress(0.5, 5)  # refused
+    context.progress()  # refused
+    context.log("copied", rows=12, table="orders")
+    context.log(rows=12)  # refused
+    context.log("copied", 12)  # refused
+    ref: JobRef[int] = context.enqueue(capture.bind("p-1"))
+    other: JobRef[str] = context.enqueue(capture.bind("p-1"))  # refused
+    context.enqueue(capture)  # refused
+    context.enqueue(capture.bind(1))  # refused
+    context.enqueue(render.with_options(delay="1h").bind(1))
+    print(ref, other)
+
+
+async def awaiting(context: JobContext) -> None:
+    await context.enqueue(capture.bind("p-1"))  # refused
+    await context.progress(0.5)  # refused
+
+
 class Awaited:
     async def execute(self, sql: str) -> None:
         print(sql)

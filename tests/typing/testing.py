@@ -6,6 +6,7 @@ from typing import assert_type
 
 from tidemill import JobContext, Tidemill
 from tidemill.testing import Harness, JobView, Manifest
+from tidemill.values.notes import JobLine, JobProgress
 
 mill = Tidemill()
 
@@ -35,6 +36,8 @@ async def in_a_loop(tidemill: Harness) -> None:
     assert_type(tidemill.enqueued(capture, payment="p-1"), list[JobView])
     await tidemill.cancel(ref.id)
     (view,) = tidemill.enqueued(capture)
+    assert_type(view.progress, JobProgress | None)
+    assert_type(view.log, tuple[JobLine, ...])
     assert_type(await tidemill.job(view), JobView)
     await tidemill.cancel(view)
     async with Harness(mill, queues={"a": 1}, inline=True) as other:

@@ -7,6 +7,7 @@ from typing import Any
 
 from tidemill.cli.output import raw_json
 from tidemill.values.jobs import AttemptRecord, Holder, JobDetails, JobRecord
+from tidemill.values.notes import JobLine, JobProgress
 from tidemill.values.operators import ActionResult
 from tidemill.values.outcomes import ErrorInfo
 from tidemill.values.retry import Retry
@@ -39,6 +40,7 @@ def record(job: JobRecord) -> dict[str, Any]:
         "tenant": job.tenant,
         "rerun_of": job.rerun_of,
         "trace_context": job.trace_context,
+        "progress": _progress(job.progress),
         "unreadable": list(job.unreadable),
     }
 
@@ -52,6 +54,17 @@ def details(job: JobDetails) -> dict[str, Any]:
         "stale_reports": [
             _attempt(each) | {"holder": _holder(each.holder)} for each in job.attempts if each.stale
         ],
+        "log": [line(each) for each in job.log],
+    }
+
+
+def line(one: JobLine) -> dict[str, Any]:
+    return {
+        "attempt": one.attempt,
+        "number": one.number,
+        "at": one.at,
+        "message": one.message,
+        "fields": raw_json(one.fields.encode()) if one.fields else {},
     }
 
 
@@ -73,6 +86,17 @@ def _attempt(one: AttemptRecord) -> dict[str, Any]:
         "started_at": one.started_at,
         "ended_at": one.ended_at,
         "unreadable": list(one.unreadable),
+    }
+
+
+def _progress(progress: JobProgress | None) -> dict[str, Any] | None:
+    if progress is None:
+        return None
+    return {
+        "attempt": progress.attempt,
+        "fraction": progress.fraction,
+        "message": progress.message,
+        "at": progress.at,
     }
 
 

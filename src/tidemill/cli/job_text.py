@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tidemill.cli.job_lines import progress_text, show_end_of_log
 from tidemill.cli.output import instant, pretty, print_table, printable, short_instant
 from tidemill.values.jobs import AttemptRecord, Holder, JobDetails, JobRecord
 from tidemill.values.states import JobState
@@ -91,12 +92,14 @@ def state_text(state: JobState) -> Text:
     return Text(state.value, style=_STYLES[state])
 
 
-def show_job(out: Console, job: JobDetails, *, traceback: bool) -> None:
-    """Print everything known about one job."""
+def show_job(
+    out: Console, job: JobDetails, *, traceback: bool, now: datetime, whole_log: bool = True
+) -> None:
+    """Print everything known about one job at this instant, and of its log the end."""
     from rich.text import Text
 
     out.print(Text(f"Job {job.record.id}", style="bold"), soft_wrap=True)
-    _fields(out, list(_facts(job)))
+    _fields(out, list(_facts(job, now)))
     _section(out, "Payload", pretty(job.payload))
     if job.output is not None:
         _section(out, "Output", pretty(job.output))
@@ -110,9 +113,14 @@ def show_job(out: Console, job: JobDetails, *, traceback: bool) -> None:
         _section(out, "Stale reports, rejected", "")
         for each in stale:
             _lines(out, _stale(each))
+    if job.log:
+        _section(out, "Log" if whole_log else f"The last {len(job.log)} lines of the log", "")
+        show_end_of_log(out, job.log, _INDENT)
+        if not whole_log:
+            _lines(out, [f"The whole log: tidemill jobs log {job.record.id}"])
 
 
-def _facts(job: JobDetails) -> Iterator[tuple[str, str]]:
+def _facts(job: JobDetails, now: datetime) -> Iterator[tuple[str, str]]:
     it = job.record
     yield "state", it.state.value + (f" ({it.cause})" if it.cause else "")
     if it.unreadable:
@@ -133,6 +141,9 @@ def _facts(job: JobDetails) -> Iterator[tuple[str, str]]:
     )
     if it.worker is not None:
         yield "worker", str(it.worker)
+    if it.progress is not None:
+        running = it.state is JobState.RUNNING
+        yield "progress", progress_text(it.progress, now if running else None)
     yield "created", instant(it.created_at)
     yield "due", instant(it.due_at)
     yield "started", instant(it.started_at)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from itertools import chain
 from uuid import UUID
 
@@ -9,6 +10,7 @@ import click
 
 from tidemill.cli import exits
 from tidemill.cli.job_actions import cancel, requeue, rerun, run_now
+from tidemill.cli.job_log import show_log
 from tidemill.cli.output import console, json_option, print_json
 from tidemill.cli.parameters import to_states
 from tidemill.cli.source import ListCommand, opened, store_options
@@ -104,14 +106,16 @@ def _print_page(page: JobPage) -> None:
 def show_job(
     *, job_id: UUID, store_url: str | None, app_name: str | None, traceback: bool, as_json: bool
 ) -> None:
-    """Show one job, its attempts and its rejected reports.
+    """Show one job, its attempts, rejected reports and log.
 
     Attempts are kept for every end that is not a success, with the worker and the error.
     Reports that were rejected as stale are shown with both sides: the worker and attempt that
-    reported, and those that held the job then.
+    reported, and those that held the job then. Of the log the last lines are shown; all of it is
+    read with "tidemill jobs log".
     """
     with opened(store_url, app_name) as app:
         job = app.jobs.sync.get(job_id)
+        shown = app.store.bounds.log_lines_shown
     if as_json:
         from tidemill.cli import job_json
 
@@ -119,8 +123,10 @@ def show_job(
     else:
         from tidemill.cli import job_text
 
-        job_text.show_job(console(), job, traceback=traceback)
+        whole = len(job.log) < shown
+        now = datetime.now(UTC)
+        job_text.show_job(console(), job, traceback=traceback, now=now, whole_log=whole)
 
 
-for _action in (cancel, requeue, rerun, run_now):
-    jobs.add_command(_action)
+for _command in (show_log, cancel, requeue, rerun, run_now):
+    jobs.add_command(_command)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _PIPED_WIDTH = 10_000
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 
@@ -63,14 +63,14 @@ def short_instant(at: datetime) -> str:
 
 
 def printable(text: str) -> str:
-    """The text with every control character but tab and newline escaped."""
+    """The text with every control character but tab and newline, and what is no text, escaped."""
     return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def is_json(stored: bytes) -> bool:
     try:
         msgspec.json.decode(stored)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
     return True
 

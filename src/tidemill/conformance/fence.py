@@ -18,7 +18,10 @@ from tidemill.conformance.scenes import (
     exchange,
     fail,
     fresh_job_id,
+    halfway,
     lapse,
+    line,
+    new_job,
     outcome,
     register,
     report,
@@ -57,11 +60,19 @@ def assert_stale(
     assert (stale.worker, stale.attempt) == (worker, sent.attempt)
     assert stale.holder == holder
     assert stale.verdict is sent.verdict
+    assert not any(store.perform_sync(GetJob(child.id)) for child in sent.children)
 
 
 def rich(sent: Outcome) -> Outcome:
     """The outcome with everything that it could carry."""
-    return replace(sent, output=b'"flour"', tags=frozenset({Tag("fine"), Tag("run", "7")}))
+    return replace(
+        sent,
+        output=b'"flour"',
+        tags=frozenset({Tag("fine"), Tag("run", "7")}),
+        children=(new_job(), new_job(idempotency_key="of a stale report")),
+        progress=halfway(),
+        lines=(line(1), line(2)),
+    )
 
 
 @pytest.mark.parametrize("verdict", REPORTABLE)

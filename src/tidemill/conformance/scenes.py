@@ -7,7 +7,7 @@ it tells. Ids are fresh and ascending, which makes id order the order of creatio
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any, Final
 
@@ -18,13 +18,15 @@ from tidemill.store.exchange import Exchange
 from tidemill.store.lease import Beat, Maintain, Register
 from tidemill.store.memory.clock import VirtualClock
 from tidemill.store.monitor import GetJob
+from tidemill.store.notes import ReadLog, TakeNotes
 from tidemill.store.operators import Cancel, PauseQueue, Requeue, Rerun, RunNow
 from tidemill.values.exchange import ClaimRequest, Exchanged, Share
 from tidemill.values.ids import ActionId, JobId, WorkerId, uuid7
 from tidemill.values.jobs import DEFAULT_QUEUE, Claimed, Enqueued, JobDetails, NewJob
 from tidemill.values.leases import BeatReply, Maintained
+from tidemill.values.notes import JobLine, LogLine, Note, Progress
 from tidemill.values.operators import ActionResult, QueueResult
-from tidemill.values.outcomes import ErrorInfo, Outcome, Reported, Verdict
+from tidemill.values.outcomes import Answer, ErrorInfo, Outcome, Reported, Verdict
 from tidemill.values.retry import Retry
 from tidemill.values.states import JobState
 from tidemill.values.workers import WorkerInfo
@@ -37,6 +39,7 @@ GRIND: Final = "mill.grind"
 MILLER: Final = "miller"
 """The actor of operator actions."""
 BROKEN: Final = ErrorInfo("ValueError", "the stone is cracked", "Traceback: grind, line 1")
+NOTED_AT: Final = datetime(2026, 1, 1, 12, 0, 0, 123_456, tzinfo=UTC)
 AT_ONCE: Final = Retry.immediate(max_attempts=100)
 """A policy whose failures and lapses are ready again at once."""
 
@@ -174,6 +177,30 @@ def complete(store: Store, job: Claimed, **rest: Any) -> Reported:
     """Complete a claimed job as its handler would, in a transaction that commits at once."""
     told: dict[str, Any] = {"job_id": job.id, "attempt": job.attempt, "worker": job.worker}
     return store.perform_sync(Complete(**told | rest))
+
+
+def line(number: int, message: str = "a stone", **rest: Any) -> LogLine:
+    """A line of an attempt's log, with its number there."""
+    return replace(LogLine(number, NOTED_AT, message), **rest)
+
+
+def halfway(fraction: float | None = 0.5, message: str = "grinding") -> Progress:
+    """A word of progress."""
+    return Progress(fraction, message, NOTED_AT)
+
+
+def note(store: Store, job: Claimed, *lines: LogLine, **rest: Any) -> Answer:
+    """Say something of a claimed job while it runs, as the worker that claimed it."""
+    told: dict[str, Any] = {"attempt": job.attempt, "worker": job.worker} | rest
+    worker = told.pop("worker")
+    said = Note(job_id=job.id, lines=lines, **told)
+    (answered,) = store.perform_sync(TakeNotes(worker=worker, notes=(said,)))
+    return answered.answer
+
+
+def log_of(store: Store, job_id: JobId) -> tuple[JobLine, ...]:
+    """The first page of a job's log."""
+    return store.perform_sync(ReadLog(job_id)).lines
 
 
 def fail(store: Store, job: Claimed, **rest: Any) -> Reported:

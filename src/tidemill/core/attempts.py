@@ -7,8 +7,9 @@ from dataclasses import replace
 from tidemill.core.commands import CancelHandler, Command, Execute
 from tidemill.core.deadlines import Deadlines
 from tidemill.core.endings import outcome_of, unless_completed
-from tidemill.core.events import CompletionBegun, Finished
+from tidemill.core.events import CompletionBegun, Finished, Noted
 from tidemill.core.holdings import Holdings, Key, Pending, Running
+from tidemill.core.notebook import Notebook, with_last_words
 from tidemill.values.endings import CancelReason, Ending, Stopped
 from tidemill.values.ids import WorkerId
 from tidemill.values.jobs import Claimed
@@ -19,9 +20,10 @@ from tidemill.values.workers import Pair
 class Attempts:
     """Turns what happens to handlers into outcomes, and wishes into commands to handlers."""
 
-    def __init__(self, holdings: Holdings, *, keep_tracebacks: bool) -> None:
-        """Keep the books in `holdings`."""
+    def __init__(self, holdings: Holdings, notebook: Notebook, *, keep_tracebacks: bool) -> None:
+        """Keep the books in `holdings`, and what handlers say in `notebook`."""
         self._holdings = holdings
+        self._notebook = notebook
         self._keep_tracebacks = keep_tracebacks
         self._deadlines = Deadlines[Key]()
 
@@ -38,18 +40,19 @@ class Attempts:
             self._deadlines.add((job.worker, pair), at + job.timeout.total_seconds())
         return Execute(job)
 
-    def hear(self, event: CompletionBegun | Finished) -> None:
+    def hear(self, event: CompletionBegun | Finished | Noted) -> None:
         """Take what a handler's execution has to say."""
+        key = (event.worker, event.pair)
+        running = self._holdings.running.get(key)
         if isinstance(event, Finished):
             self._finish(event)
-        else:
-            self._begin_completion(event)
-
-    def _begin_completion(self, event: CompletionBegun) -> None:
-        """From now on the row may say `succeeded` although the handler runs on."""
-        running = self._holdings.running.get((event.worker, event.pair))
-        if running is not None:
+        elif running is None or running.abandoned:
+            return
+        elif isinstance(event, Noted):
+            self._notebook.write(key, event.progress, event.lines)
+        else:  # from now on the row may say `succeeded` although the handler runs on
             running.completing = True
+            self._notebook.close(key)
 
     def _finish(self, event: Finished) -> None:
         """A handler has really ended: its slot passes to its outcome, if there is one."""
@@ -96,13 +99,15 @@ class Attempts:
             self._report(running, Stopped())
 
     def _report(self, running: Running, ending: Ending) -> None:
+        page = self._notebook.tear_out((running.worker, running.pair))
         outcome = outcome_of(running.pair, ending, running.reason)
-        if outcome is not None and running.completing:
+        if outcome is None:
+            return
+        if running.completing:
             outcome = unless_completed(outcome)
-        if outcome is not None and outcome.error is not None and not self._keep_tracebacks:
+        if outcome.error is not None and not self._keep_tracebacks:
             outcome = replace(outcome, error=replace(outcome.error, detail=""))
-        if outcome is not None:
-            self._holdings.pending.append(Pending(running.worker, outcome))
+        self._holdings.pending.append(Pending(running.worker, with_last_words(outcome, page)))
 
     def give_back(self, worker: WorkerId, pair: Pair) -> None:
         """Release an attempt: it costs its job nothing."""

@@ -9,6 +9,7 @@ from tidemill.values.exchange import ClaimRequest
 from tidemill.values.ids import WorkerId
 from tidemill.values.jobs import Claimed
 from tidemill.values.leases import Lapsed
+from tidemill.values.notes import Note
 from tidemill.values.outcomes import Outcome, Reported
 from tidemill.values.workers import Pair
 
@@ -21,6 +22,14 @@ class DoExchange:
     outcomes: tuple[Outcome, ...] = ()
     claim: ClaimRequest | None = None
     list_running: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DoTakeNotes:
+    """Have the notes written down; answer with exactly one NotesAnswered or NotesFailed."""
+
+    worker: WorkerId
+    notes: tuple[Note, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,5 +131,13 @@ Notice = (
     NoticeStale | NoticeLapsed | NoticeReleased | NoticeDropped | NoticeDegraded | NoticeRecovered
 )
 Command = (
-    DoExchange | DoMaintain | Execute | CancelHandler | WakeAt | RegisterAnew | Drained | Notice
+    DoExchange
+    | DoTakeNotes
+    | DoMaintain
+    | Execute
+    | CancelHandler
+    | WakeAt
+    | RegisterAnew
+    | Drained
+    | Notice
 )

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from tidemill.core.events import DrainAsked, HurryAsked
+
 
 class Phase(Enum):
     """How far the end has come."""
@@ -39,6 +41,13 @@ class Drain:
     def ended(self) -> bool:
         """Whether the end has been reached."""
         return self.phase is Phase.ENDED
+
+    def hear(self, at: float, event: DrainAsked | HurryAsked) -> None:
+        """The worker is to end, or to end sooner."""
+        if isinstance(event, DrainAsked):
+            self.ask(at, event.grace)
+        else:
+            self.hurry(at)
 
     def ask(self, at: float, grace: float) -> None:
         """Start to end. Asking again changes nothing."""

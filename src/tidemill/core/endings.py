@@ -44,6 +44,7 @@ def outcome_of(pair: Pair, ending: Ending, reason: CancelReason | None) -> Outco
             verdict=Verdict.SUCCEEDED,
             output=ending.output,
             tags=ending.tags,
+            children=ending.children,
         )
     if reason is CancelReason.SHUTDOWN:
         return Outcome(job_id=job_id, attempt=attempt, verdict=Verdict.RELEASED)

@@ -8,6 +8,8 @@ from tidemill.values.endings import Ending
 from tidemill.values.exchange import Exchanged
 from tidemill.values.ids import WorkerId
 from tidemill.values.leases import Maintained
+from tidemill.values.notes import LogLine, Progress
+from tidemill.values.outcomes import Reported
 from tidemill.values.workers import Pair, RunningPair
 
 
@@ -91,6 +93,33 @@ class MaintainAnswered:
 
 
 @dataclass(frozen=True, slots=True)
+class Noted:
+    """A handler said something of its attempt while it runs (clause D2)."""
+
+    at: float
+    worker: WorkerId
+    pair: Pair
+    progress: Progress | None
+    lines: tuple[LogLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NotesAnswered:
+    """The notes in flight were answered, each of them, in order."""
+
+    at: float
+    answers: tuple[Reported, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NotesFailed:
+    """The notes in flight had no answer; `refused`: the store refuses the request itself."""
+
+    at: float
+    refused: bool
+
+
+@dataclass(frozen=True, slots=True)
 class CompletionBegun:
     """A handler is about to write the success of its attempt in a transaction of its own (D8)."""
 
@@ -133,6 +162,9 @@ Event = (
     | ExchangeAnswered
     | ExchangeFailed
     | MaintainAnswered
+    | Noted
+    | NotesAnswered
+    | NotesFailed
     | CompletionBegun
     | Finished
     | DrainAsked

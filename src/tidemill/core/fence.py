@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidemill.values.ids import WorkerId
+from tidemill.values.ids import Attempt, WorkerId
 from tidemill.values.jobs import Holder
 from tidemill.values.outcomes import Answer, Outcome, Verdict
 from tidemill.values.states import JobState
@@ -24,14 +24,21 @@ class Reporter:
     lease_live: bool
 
 
-def admits(reporter: Reporter, outcome: Outcome, holder: Holder) -> bool:
-    """Whether this report may write."""
+def admits(reporter: Reporter, attempt: Attempt, holder: Holder) -> bool:
+    """Whether what this attempt says may be written."""
     return (
         holder.state is JobState.RUNNING
         and holder.worker == reporter.worker
-        and holder.attempt == outcome.attempt
+        and holder.attempt == attempt
         and reporter.lease_live
     )
+
+
+def answer_note(reporter: Reporter, attempt: Attempt, holder: Holder | None) -> Answer:
+    """What to say to a note of an attempt; `holder` as the locked row says, None without a row."""
+    if holder is None:
+        return Answer.GONE
+    return Answer.APPLIED if admits(reporter, attempt, holder) else Answer.STALE
 
 
 def answer(
@@ -48,7 +55,7 @@ def answer(
     """
     if holder is None:
         return Answer.GONE
-    if admits(reporter, outcome, holder):
+    if admits(reporter, outcome.attempt, holder):
         return Answer.APPLIED
     if _succeeded_by(reporter, outcome, holder):
         return Answer.ALREADY_APPLIED

@@ -17,6 +17,8 @@ from tidemill.values.outcomes import Outcome
 from tidemill.values.workers import Pair
 
 _REMEMBERED = 4096
+EXTRAS_AT_ONCE = 2_000
+"""The most log lines and jobs left behind in one exchange, but for those of one outcome."""
 
 Key = tuple[WorkerId, Pair]
 
@@ -64,6 +66,16 @@ class Pending:
     def pair(self) -> Pair:
         """The attempt it reports."""
         return Pair(self.outcome.job_id, self.outcome.attempt)
+
+    @property
+    def extras(self) -> int:
+        """The rows to be written beside its job's own: log lines and jobs that it leaves."""
+        return len(self.outcome.lines) + len(self.outcome.children)
+
+    @property
+    def keyed(self) -> bool:
+        """Whether a job that it leaves carries a key, which somebody else may be about to take."""
+        return any(child.idempotency_key is not None for child in self.outcome.children)
 
 
 class Holdings:
@@ -119,11 +131,7 @@ class Holdings:
         if not ready:
             return ()
         first = ready[0]
-        if first.alone:
-            batch = [first]
-        else:
-            mates = (e for e in ready if e.worker == first.worker and not e.alone)
-            batch = [entry for entry, _ in zip(mates, range(limit), strict=False)]
+        batch = [first] if first.alone else _light_enough(first.worker, ready, limit)
         chosen = {id(entry) for entry in batch}
         self.pending = deque(entry for entry in self.pending if id(entry) not in chosen)
         self.travelling = tuple(batch)
@@ -135,8 +143,25 @@ class Holdings:
         return travelled
 
     def put_back(self, entries: tuple[Pending, ...]) -> None:
-        """Return outcomes to the front, in their order; one that was alone lets others go first."""
-        if len(entries) == 1:
-            self.pending.append(entries[0])
-        else:
-            self.pending.extendleft(reversed(entries))
+        """Return outcomes to the front, in their order.
+
+        One that travelled alone, or is to do so from now on, lets others go first.
+        """
+        last = [entry for entry in entries if entry.alone or len(entries) == 1]
+        first = [entry for entry in entries if not (entry.alone or len(entries) == 1)]
+        self.pending.extendleft(reversed(first))
+        self.pending.extend(last)
+
+
+def _light_enough(worker: WorkerId, ready: list[Pending], limit: int) -> list[Pending]:
+    """The oldest outcomes of a worker that may travel together, at least one of them."""
+    batch: list[Pending] = []
+    load = 0
+    for entry in ready:
+        if entry.worker != worker or entry.alone:
+            continue
+        load += entry.extras
+        if batch and (load > EXTRAS_AT_ONCE or len(batch) >= limit):
+            break
+        batch.append(entry)
+    return batch

@@ -1,31 +1,53 @@
-"""Making an outcome storable: recording how an attempt ended never fails (clauses D6, D7, K1)."""
+"""Making an outcome storable: recording how an attempt went never fails (clauses D6, D7, K1)."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from math import isfinite
 
+from tidemill.core.admission import admit
+from tidemill.errors import TidemillError
 from tidemill.values.bounds import Bounds
+from tidemill.values.notes import LogLine, Note, Progress
 from tidemill.values.outcomes import ErrorInfo, Outcome, Verdict
 from tidemill.values.tags import Tag
 
 OUTPUT_TOO_LARGE = "tidemill.OutputTooLarge"
 OUTCOME_REFUSED = "tidemill.OutcomeRefused"
+CHILD_REFUSED = "tidemill.ChildRefused"
+
+_CUT_FIELDS_BYTES = 40
+"""Room for the word that stands for fields which are too large."""
+_LONGEST_ESCAPE = 10
+"""Bytes that one character may become: `\\U0010ffff`."""
 
 
 def storable(outcome: Outcome, bounds: Bounds) -> Outcome:
     """The outcome as a store may write it.
 
-    Error text is escaped and cut with a note; so are tags, and those over their number are left
-    out. An output over its bound makes the attempt a failed one with that reason.
+    Error text is escaped and cut with a note; so are tags, progress and log lines, and those over
+    their number are left out. An output over its bound, or a child that no store could hold, makes
+    the attempt a failed one with that reason. Children go with a success, and with nothing else.
     """
     fitting = _fitting(outcome, bounds)
-    if fitting.error is None and not fitting.tags and fitting.cause is None:
+    if not _says_more(fitting):
         return fitting
     return replace(
         fitting,
         error=fitting.error and _storable_error(fitting.error, bounds),
         tags=_storable_tags(fitting.tags, bounds),
         cause=fitting.cause and storable_text(fitting.cause, bounds.name_bytes),
+        progress=fitting.progress and storable_progress(fitting.progress, bounds),
+        lines=_storable_lines(fitting.lines, bounds),
+    )
+
+
+def storable_note(note: Note, bounds: Bounds) -> Note:
+    """The note as a store may write it: text is escaped and cut with a note of its length."""
+    return replace(
+        note,
+        progress=note.progress and storable_progress(note.progress, bounds),
+        lines=_storable_lines(note.lines, bounds),
     )
 
 
@@ -33,15 +55,18 @@ def bare(outcome: Outcome) -> Outcome:
     """The least that can be recorded of an outcome that a store refused whole.
 
     What decides over the job stays: the verdict, the wait, the cause, and the names by which a
-    policy judges an error. What is only kept goes: tags and the error's detail. A success whose
-    output cannot be stored is none: it becomes a failed attempt with that reason.
+    policy judges an error. What is only kept goes: tags, progress, log lines, an error's detail. A
+    success that had nothing of that cannot be stored with its output and children, and so is none:
+    it becomes a failed attempt with that reason.
     """
-    if outcome.verdict is Verdict.SUCCEEDED:
-        message = "The store refused the full record of this attempt, which had succeeded."
-        error = ErrorInfo(OUTCOME_REFUSED, message)
-        return replace(outcome, verdict=Verdict.FAILED, error=error, output=None, tags=frozenset())
     kept = outcome.error and replace(outcome.error, detail="")
-    return replace(outcome, error=kept, output=None, tags=frozenset())
+    lighter = replace(outcome, error=kept, tags=frozenset(), progress=None, lines=())
+    if outcome.verdict is not Verdict.SUCCEEDED:
+        return _without_gains(lighter)
+    if lighter != outcome:
+        return lighter
+    message = "The store refused the full record of this attempt, which had succeeded."
+    return _failed(outcome, ErrorInfo(OUTCOME_REFUSED, message))
 
 
 def barest(outcome: Outcome) -> Outcome:
@@ -54,15 +79,8 @@ def barest(outcome: Outcome) -> Outcome:
     if outcome.verdict is Verdict.RELEASED:
         return outcome
     message = "The store refused the record of this attempt, and the bare one as well."
-    return replace(
-        outcome,
-        verdict=Verdict.FAILED,
-        error=ErrorInfo(OUTCOME_REFUSED, message),
-        delay=None,
-        cause=None,
-        output=None,
-        tags=frozenset(),
-    )
+    failed = _failed(outcome, ErrorInfo(OUTCOME_REFUSED, message))
+    return replace(failed, delay=None, cause=None, progress=None, lines=())
 
 
 def storable_text(text: str, limit: int) -> str:
@@ -79,16 +97,79 @@ def storable_text(text: str, limit: int) -> str:
     return (kept + note)[:limit].decode("utf-8", "ignore")
 
 
+def _failed(outcome: Outcome, error: ErrorInfo) -> Outcome:
+    """The same attempt as a failed one, without what only a success brings."""
+    return replace(_without_gains(outcome), verdict=Verdict.FAILED, error=error)
+
+
+def _without_gains(outcome: Outcome) -> Outcome:
+    return replace(outcome, output=None, tags=frozenset(), children=())
+
+
+def _says_more(outcome: Outcome) -> bool:
+    """Whether it holds any text that may have to be made storable."""
+    texts = (outcome.error, outcome.tags, outcome.cause, outcome.progress, outcome.lines)
+    return any(texts)
+
+
 def _fitting(outcome: Outcome, bounds: Bounds) -> Outcome:
     size = len(outcome.output) if outcome.output is not None else 0
-    if size <= bounds.output_bytes:
+    if size > bounds.output_bytes:
+        message = (
+            f"The handler returned an output of {size:,} bytes, over the bound of "
+            f"{bounds.output_bytes:,} bytes; it was not stored."
+        )
+        return _failed(outcome, ErrorInfo(OUTPUT_TOO_LARGE, message))
+    if not outcome.children:
         return outcome
-    message = (
-        f"The handler returned an output of {size:,} bytes, over the bound of "
-        f"{bounds.output_bytes:,} bytes; it was not stored."
+    if outcome.verdict is not Verdict.SUCCEEDED:
+        return replace(outcome, children=())
+    why = _refused_children(outcome, bounds)
+    return outcome if why is None else _failed(outcome, ErrorInfo(CHILD_REFUSED, why))
+
+
+def _refused_children(outcome: Outcome, bounds: Bounds) -> str | None:
+    """Why the jobs that an attempt leaves cannot be stored; None if they can."""
+    count = len(outcome.children)
+    if count > bounds.children:
+        return (
+            f"The handler left {count:,} jobs to be stored with its success, over the bound of "
+            f"{bounds.children:,}; none was."
+        )
+    try:
+        for child in outcome.children:
+            admit(child, bounds)
+    except TidemillError as error:
+        return f"A job that the handler left cannot be stored, so none was: {error}"
+    return None
+
+
+def storable_progress(progress: Progress, bounds: Bounds) -> Progress:
+    """The word as a store may write it: a fraction that is none is what comes nearest, or None."""
+    fraction = progress.fraction
+    if fraction is not None:
+        fraction = min(max(fraction, 0.0), 1.0) if isfinite(fraction) else None
+    return replace(
+        progress,
+        fraction=fraction,
+        message=storable_text(progress.message, bounds.progress_message_bytes),
     )
-    error = ErrorInfo(OUTPUT_TOO_LARGE, message)
-    return replace(outcome, verdict=Verdict.FAILED, output=None, error=error, tags=frozenset())
+
+
+def _storable_lines(lines: tuple[LogLine, ...], bounds: Bounds) -> tuple[LogLine, ...]:
+    """The lines within their number, one more than which is left for a word on those left out."""
+    last = bounds.log_lines + 1
+    return tuple(storable_line(each, bounds) for each in lines if 0 < each.number <= last)
+
+
+def storable_line(line: LogLine, bounds: Bounds) -> LogLine:
+    """The line as a store may write it; fields that are too large are replaced by their size."""
+    message = storable_text(line.message, max(bounds.log_line_bytes - _CUT_FIELDS_BYTES, 0))
+    fields = storable_text(line.fields, len(line.fields) * _LONGEST_ESCAPE)
+    size = len(fields.encode())
+    if size > bounds.log_line_bytes - len(message.encode()):
+        fields = f'{{"cut":"{size:,} bytes"}}'
+    return replace(line, message=message, fields=fields)
 
 
 def _storable_tags(tags: frozenset[Tag], bounds: Bounds) -> frozenset[Tag]:

@@ -6,8 +6,14 @@ import asyncio
 from datetime import timedelta
 from typing import TypeVar
 
-from tidemill.core.commands import DoExchange
-from tidemill.core.events import ExchangeAnswered, ExchangeFailed, MaintainAnswered
+from tidemill.core.commands import DoExchange, DoTakeNotes
+from tidemill.core.events import (
+    ExchangeAnswered,
+    ExchangeFailed,
+    MaintainAnswered,
+    NotesAnswered,
+    NotesFailed,
+)
 from tidemill.errors import AnswerLost, StoreError
 from tidemill.shell.monotonic import Monotonic
 from tidemill.shell.notices import logger
@@ -15,6 +21,7 @@ from tidemill.shell.store_time import StoreTime
 from tidemill.store.contract import Operation, Store
 from tidemill.store.exchange import Exchange
 from tidemill.store.lease import Maintain
+from tidemill.store.notes import TakeNotes
 
 R = TypeVar("R")
 
@@ -57,6 +64,18 @@ class StoreCalls:
             return ExchangeFailed(self._clock(), refused=True, unknown=False, why=why)
         self._store_time.hear(reply.now)
         return ExchangeAnswered(self._clock(), reply)
+
+    async def take_notes(self, command: DoTakeNotes) -> NotesAnswered | NotesFailed:
+        """Have notes written down. What was not is sent again, or goes with an outcome."""
+        try:
+            answers = await self._perform(TakeNotes(worker=command.worker, notes=command.notes))
+        except StoreError as error:
+            logger.debug("What running attempts said had no answer: %s", error)
+            return NotesFailed(self._clock(), refused=False)
+        except Exception:  # noqa: BLE001 - notes must not end the worker
+            logger.exception("The store refused what running attempts said.")
+            return NotesFailed(self._clock(), refused=True)
+        return NotesAnswered(self._clock(), answers)
 
     async def maintain(self) -> MaintainAnswered:
         """One round of upkeep. A failed one is only logged: the next comes soon."""

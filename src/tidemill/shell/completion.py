@@ -13,17 +13,19 @@ class Completion:
         encode_output: writes an output down; raises EncodingError.
     """
 
-    __slots__ = ("_begin", "_kept", "encode_output")
+    __slots__ = ("_begin", "_kept", "begun", "encode_output")
 
     def __init__(
         self, begin: Callable[[], None], encode_output: Callable[[object], bytes | None]
     ) -> None:
         self._begin = begin
+        self.begun = False
         self._kept: tuple[bytes | None] | None = None
         self.encode_output = encode_output
 
     def begin(self) -> None:
         """Say that the success is about to be written in a transaction of the handler's."""
+        self.begun = True
         self._begin()
 
     def keep(self, output: bytes | None) -> None:
@@ -31,6 +33,7 @@ class Completion:
 
         For a store that is in no transaction of the handler's, as the one of a test.
         """
+        self.begun = True
         self._kept = (output,)
 
     def output_of(self, returned: object) -> bytes | None:

@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Protocol
 
 from tidemill.shell.cancellation import Cancellation
-from tidemill.shell.completion import Completion
 from tidemill.shell.scope import Injection
+from tidemill.shell.talk import AttemptTalk
 from tidemill.values.jobs import Claimed
 from tidemill.values.tags import Tag
 
@@ -76,6 +76,6 @@ class HandlerContext(Protocol):
 
 
 ContextFactory = Callable[
-    [Claimed, Cancellation, Callable[[], datetime], Completion], HandlerContext
+    [Claimed, Cancellation, Callable[[], datetime], AttemptTalk], HandlerContext
 ]
 """Makes an attempt's context: from its job, its cancellation, the store's time, its completion."""

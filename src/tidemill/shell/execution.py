@@ -17,12 +17,21 @@ from tidemill.shell.ambient import enter
 from tidemill.shell.cancellation import Cancellation
 from tidemill.shell.captured import captured
 from tidemill.shell.completion import Completion
-from tidemill.shell.definitions import ContextFactory, Definitions, JobDefinition
+from tidemill.shell.definitions import (
+    ContextFactory,
+    Definitions,
+    HandlerContext,
+    JobDefinition,
+)
+from tidemill.shell.ears import DEAF, Ears
 from tidemill.shell.endings import decoded, ending_of, no_handler
 from tidemill.shell.forks import end_here
+from tidemill.shell.leaving import Leaving
+from tidemill.shell.notepad import Notepad
 from tidemill.shell.processes import Processes
 from tidemill.shell.scope import Injection, Scopes, scopes_for
 from tidemill.shell.scoped import Given, ScopedAttempt
+from tidemill.shell.talk import AttemptTalk
 from tidemill.shell.threads import DaemonThreads
 from tidemill.values.endings import (
     CancelReason,
@@ -38,21 +47,17 @@ T = TypeVar("T")
 
 
 class Execution:
-    """One attempt on its way: its cancellation, how to interrupt it, and what it completes."""
+    """One attempt on its way: its cancellation, how to interrupt it, and what it says."""
 
-    def __init__(
-        self,
-        interrupt: Callable[[], None] | None = None,
-        begin_completion: Callable[[], None] = lambda: None,
-    ) -> None:
+    def __init__(self, interrupt: Callable[[], None] | None = None, ears: Ears = DEAF) -> None:
         """Start uninterrupted; `interrupt` stops a coroutine, a thread can only be told.
 
-        `begin_completion` tells the worker, from any thread, that the handler is about to write
-        its success in a transaction of its own.
+        `ears` are the worker's.
         """
         self.cancellation = Cancellation()
         self.interrupt = interrupt
-        self.begin_completion = begin_completion
+        self.ears = ears
+        self.notepad = Notepad(ears.note)
         self.reason: CancelReason | None = None
         self.actor: str | None = None
 
@@ -91,11 +96,9 @@ class Executor:
         self._scopes = scopes
         self._tasks: set[asyncio.Task[Ending]] = set()
 
-    def start(
-        self, job: Claimed, report: Report, begin_completion: Callable[[], None] = lambda: None
-    ) -> Execution:
+    def start(self, job: Claimed, report: Report, ears: Ears = DEAF) -> Execution:
         """Start the attempt; `report` is called once, on the loop's thread, when it ended."""
-        execution = Execution(begin_completion=begin_completion)
+        execution = Execution(ears=ears)
         definition = self._definitions.get(job.wire_name)
         if definition is not None and definition.in_process and self.processes is not None:
             self._start_process(self.processes, job, execution, report)
@@ -149,7 +152,7 @@ class Executor:
     def _start_process(
         self, processes: Processes, job: Claimed, execution: Execution, report: Report
     ) -> None:
-        attempt = processes.attempt(job, execution.begin_completion)
+        attempt = processes.attempt(job, execution.ears.begin_completion, execution.notepad)
 
         def interrupt() -> None:
             reason = execution.cancellation.reason
@@ -211,28 +214,30 @@ class Executor:
                 lambda: definition.function(**arguments),
                 lambda value: Returned(definition.encode_output(value)),
             )
-        completion = Completion(execution.begin_completion, definition.encode_output)
-        context = self._context_factory(job, execution.cancellation, self._now, completion)
+        context, talk = self._context(definition, job, execution)
         return (
             lambda: definition.function(context, **arguments),
-            lambda value: Returned(completion.output_of(value), context.tags),
+            partial(_returned, context, talk),
         )
+
+    def _context(
+        self, definition: JobDefinition, job: Claimed, execution: Execution
+    ) -> tuple[HandlerContext, AttemptTalk]:
+        completion = Completion(execution.ears.begin_completion, definition.encode_output)
+        talk = AttemptTalk(completion, Leaving(job, completion), execution.notepad)
+        return self._context_factory(job, execution.cancellation, self._now, talk), talk
 
     async def _run_scoped(
         self, definition: JobDefinition, injection: Injection, job: Claimed, execution: Execution
     ) -> Ending:
         arguments = decoded(definition, job)
-        completion = Completion(execution.begin_completion, definition.encode_output)
-        context = self._context_factory(job, execution.cancellation, self._now, completion)
+        context, talk = self._context(definition, job, execution)
 
         def call(taken: Given) -> object:
             first = (*taken.first, context) if definition.wants_context else taken.first
             return definition.function(*first, **arguments, **taken.services)
 
-        def returned(value: object) -> Returned:
-            return Returned(completion.output_of(value), context.tags)
-
-        attempt = ScopedAttempt(job, injection, call, returned)
+        attempt = ScopedAttempt(job, injection, call, partial(_returned, context, talk))
         opening = scopes_for(definition, self._scopes).open(context)
         if definition.is_async:
             return await attempt.run_coroutine(opening)
@@ -264,3 +269,8 @@ class Executor:
             return await done
         finally:
             execution.interrupt = interrupt
+
+
+def _returned(context: HandlerContext, talk: AttemptTalk, value: object) -> Returned:
+    """What a handler's return makes of its attempt."""
+    return Returned(talk.completion.output_of(value), context.tags, talk.leaving.close())

@@ -13,12 +13,14 @@ import logging.handlers
 import os
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from threading import RLock, Thread
 from typing import Any, Final
 
 from tidemill.shell.captured import captured
+from tidemill.shell.ears import Ears
 from tidemill.shell.endings import NO_HANDLER
 from tidemill.shell.execution import Execution, Executor
 from tidemill.shell.handler_talk import (
@@ -29,6 +31,7 @@ from tidemill.shell.handler_talk import (
     Found,
     Hello,
     Logged,
+    Noted,
     NotReady,
     Reply,
     Stop,
@@ -36,6 +39,7 @@ from tidemill.shell.handler_talk import (
 )
 from tidemill.shell.inline import InlineCalls
 from tidemill.shell.monotonic import monotonic
+from tidemill.shell.notepad import Notepad, Said
 from tidemill.shell.signals import take_signals
 from tidemill.shell.store_time import StoreTime
 from tidemill.values.endings import Ending, Raised
@@ -62,6 +66,16 @@ class Mouth:
         """
         with self._lock:
             self._link.send(reply)
+
+    def say_what(self, take: Callable[[], Said]) -> None:
+        """Send what is taken from a notepad, if anything is: nobody sends between the two.
+
+        So an older word never overtakes a newer one, and none comes after the end of its attempt.
+        """
+        with self._lock:
+            said = take()
+            if said.anything:
+                self.say(Noted(said))
 
     def fall_silent(self) -> None:
         """In a process that a handler has forked: the worker does not know it."""
@@ -130,12 +144,21 @@ class Servant:
             self._ended(Raised(_unknown(order.job.wire_name)))
             return
         self._time.hear_at(order.now, order.at)
-        execution = self._executor.start(order.job, self._ended, self._completing)
+        ears = Ears(self._completing, self._note)
+        execution = self._executor.start(order.job, self._ended, ears)
         self._running = (Pair(order.job.id, order.job.attempt), execution)
         self._mouth.say(Begun())  # from here on it may be told to stop
 
     def _completing(self) -> None:
         self._mouth.say(Completing())
+
+    def _note(self, notepad: Notepad) -> None:
+        """Passed on at once, by whoever writes: a handler that computes keeps the loop."""
+        self._pass_on(notepad.take)
+
+    def _pass_on(self, take: Callable[[], Said]) -> None:
+        with suppress(OSError):  # the worker is gone, and this process ends with it
+            self._mouth.say_what(take)
 
     def _stop(self, order: Stop) -> None:
         """On the listener's thread, so that a handler which keeps the loop can see it."""
@@ -150,6 +173,8 @@ class Servant:
             running[1].cancel(order.reason)
 
     def _ended(self, ending: Ending) -> None:
+        if self._running is not None:
+            self._pass_on(self._running[1].notepad.close)
         self._running, self._busy = None, False
         for stream in (sys.stdout, sys.stderr):
             _flush(stream)

@@ -15,6 +15,7 @@ from threading import Event
 from typing import Any, Final, Self
 
 from tidemill.shell.definitions import ContextFactory, Definitions
+from tidemill.shell.notepad import Said
 from tidemill.shell.scope import Scopes
 from tidemill.values.endings import CancelReason, Ending
 from tidemill.values.jobs import Claimed
@@ -88,6 +89,13 @@ class Completing:
 
 
 @dataclass(frozen=True, slots=True)
+class Noted:
+    """The handler said something of its attempt."""
+
+    said: Said
+
+
+@dataclass(frozen=True, slots=True)
 class Ended:
     """How the attempt ended."""
 
@@ -132,4 +140,4 @@ class Logged:
         return record if isinstance(record, LogRecord) else makeLogRecord(self.plain)
 
 
-Reply = NotReady | Begun | Completing | Ended | Logged
+Reply = NotReady | Begun | Completing | Noted | Ended | Logged

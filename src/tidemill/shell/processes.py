@@ -14,8 +14,19 @@ from typing import Final
 from tidemill.shell.attempt_notices import log_killed
 from tidemill.shell.captured import captured
 from tidemill.shell.handler_process import HandlerProcess
-from tidemill.shell.handler_talk import Begun, Completing, Do, Ended, Load, Logged, NotReady, Stop
+from tidemill.shell.handler_talk import (
+    Begun,
+    Completing,
+    Do,
+    Ended,
+    Load,
+    Logged,
+    Noted,
+    NotReady,
+    Stop,
+)
 from tidemill.shell.monotonic import monotonic
+from tidemill.shell.notepad import Notepad
 from tidemill.values.endings import CancelReason, Ending, Raised, Stopped
 from tidemill.values.jobs import Claimed
 from tidemill.values.outcomes import ErrorInfo
@@ -47,9 +58,11 @@ class Processes:
         """Whether the end has come, in which whatever still runs is killed."""
         return self._closed
 
-    def attempt(self, job: Claimed, begin_completion: Callable[[], None]) -> ProcessAttempt:
+    def attempt(
+        self, job: Claimed, begin_completion: Callable[[], None], notepad: Notepad
+    ) -> ProcessAttempt:
         """An attempt that has not been started."""
-        return ProcessAttempt(self, job, begin_completion, self._kill_after)
+        return ProcessAttempt(self, job, begin_completion, notepad, self._kill_after)
 
     def order(self, job: Claimed) -> Do:
         """What a process is told in order to run it."""
@@ -123,12 +136,14 @@ class ProcessAttempt:
         processes: Processes,
         job: Claimed,
         begin_completion: Callable[[], None],
+        notepad: Notepad,
         kill_after: float,
     ) -> None:
         self._processes = processes
         self._job = job
         self._pair = Pair(job.id, job.attempt)
         self._begin_completion = begin_completion
+        self._notepad = notepad
         self._kill_after = kill_after
         self._lock = Lock()
         self._process: HandlerProcess | None = None
@@ -194,6 +209,8 @@ class ProcessAttempt:
                     self._pass_on()
                 case Completing():
                     self._begin_completion()
+                case Noted(said):
+                    self._notepad.put(said.progress, said.lines)
                 case Ended(ending):
                     self._let_go(process)
                     return ending

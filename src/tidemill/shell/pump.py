@@ -14,6 +14,7 @@ from tidemill.core.commands import (
     Command,
     DoExchange,
     DoMaintain,
+    DoTakeNotes,
     Drained,
     Execute,
     NoticeDegraded,
@@ -25,13 +26,15 @@ from tidemill.core.commands import (
     RegisterAnew,
     WakeAt,
 )
-from tidemill.core.events import CompletionBegun, Event, Finished, Woken
+from tidemill.core.events import CompletionBegun, Event, Finished, Noted, Woken
 from tidemill.core.holdings import Key
 from tidemill.core.node import Node
 from tidemill.shell.attempt_notices import log_ending, log_not_interrupted
 from tidemill.shell.calls import StoreCalls
+from tidemill.shell.ears import Ears
 from tidemill.shell.execution import Execution, Executor
 from tidemill.shell.monotonic import Monotonic
+from tidemill.shell.notepad import Notepad, Said
 from tidemill.shell.notices import log_notice, log_stood_still
 from tidemill.values.endings import CancelReason, Ending
 from tidemill.values.ids import WorkerId
@@ -160,6 +163,8 @@ class Pump:
                 self._execute(job)
             case DoExchange():
                 self._call(self._parts.calls.exchange(command))
+            case DoTakeNotes():
+                self._call(self._parts.calls.take_notes(command))
             case DoMaintain():
                 self._call(self._parts.calls.maintain())
             case CancelHandler(worker, pair, reason, actor):
@@ -191,12 +196,21 @@ class Pump:
         def report(ending: Ending) -> None:
             self._executions.pop((job.worker, pair), None)
             log_ending(job, ending, execution.reason, execution.actor)
+            if (said := execution.notepad.close()).anything:
+                self.tell(noted(self.now, said))
             self.tell(Finished(self.now, job.worker, pair, ending))
+
+        def noted(at: float, said: Said) -> Noted:
+            return Noted(at, job.worker, pair, said.progress, said.lines)
 
         def begin_completion() -> None:
             self.tell_threadsafe(lambda at: CompletionBegun(at, job.worker, pair))
 
-        execution = self._parts.executor.start(job, report, begin_completion)
+        def note(notepad: Notepad) -> None:
+            self.tell_threadsafe(lambda at: noted(at, notepad.take()))
+
+        ears = Ears(begin_completion, note)
+        execution = self._parts.executor.start(job, report, ears)
         self._executions[job.worker, pair] = execution
 
     def _call(self, call: Coroutine[Any, Any, Event]) -> None:

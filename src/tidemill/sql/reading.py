@@ -14,8 +14,10 @@ from uuid import UUID
 from tidemill.sql.codes import HELD_OF, STATE_OF, UNKNOWN_STATE, VERDICT_OF
 from tidemill.sql.dialects.dialect import Dialect
 from tidemill.sql.program import Row
+from tidemill.sql.progress import read_progress
 from tidemill.sql.retry import decode_retry
 from tidemill.values.jobs import PRIORITY_RANGE
+from tidemill.values.notes import JobProgress
 from tidemill.values.outcomes import Verdict
 from tidemill.values.retry import DEFAULT_RETRY, Retry
 from tidemill.values.states import Held, JobState
@@ -110,6 +112,11 @@ class Reading:
         stored = self._row[column]
         return DEFAULT_RETRY if stored is None else self._read(column, decode_retry, DEFAULT_RETRY)
 
+    def progress_or_none(self, column: str) -> JobProgress | None:
+        if self._row[column] is None:
+            return None
+        return self._read(column, read_progress, None)
+
     def _read(self, column: str, read: Callable[[Any], T], otherwise: T) -> T:
         try:
             return read(self._row[column])
@@ -121,3 +128,10 @@ class Reading:
 def shown(stored: object) -> str:
     """A stored value as Python spells it, cut to a line."""
     return f"{stored!r:.{_SHOWN}}"
+
+
+def id_of(dialect: Dialect, row: Row) -> str:
+    """How a log names a job by its row: its id, or what is stored in the id's place."""
+    read = Reading(dialect, row)
+    found = read.uuid("id")
+    return shown(row["id"]) if read.faults else str(found)

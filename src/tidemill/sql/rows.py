@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -14,6 +13,7 @@ from tidemill.sql.program import Row
 from tidemill.sql.reading import Reading
 from tidemill.values.ids import Attempt, JobId, WorkerId
 from tidemill.values.jobs import AttemptRecord, Claimed, Holder, JobDetails, JobRecord
+from tidemill.values.notes import JobLine
 from tidemill.values.outcomes import ErrorInfo
 from tidemill.values.tags import Tag
 from tidemill.values.workers import RunningPair
@@ -126,6 +126,7 @@ def record(dialect: Dialect, row: Row) -> JobRecord:
         rerun_of=None if rerun_of is None else JobId(rerun_of),
         trace_context=read.text_or_none("trace_context"),
         unsettled=row["unsettled"] is not None,
+        progress=read.progress_or_none("progress"),
     )
     return replace(found, unreadable=tuple(read.faults)) if read.faults else found
 
@@ -168,6 +169,21 @@ def attempt_record(dialect: Dialect, row: Row) -> AttemptRecord:
     return replace(found, unreadable=tuple(read.faults)) if read.faults else found
 
 
+def job_lines(dialect: Dialect, rows: Sequence[Row]) -> tuple[JobLine, ...]:
+    """Lines of a job's log; what cannot be read is shown as it is stored, a number as zero."""
+    return tuple(_line(Reading(dialect, row)) for row in rows)
+
+
+def _line(read: Reading) -> JobLine:
+    return JobLine(
+        attempt=Attempt(read.count("attempt")),
+        number=read.count("number"),
+        at=read.instant("at"),
+        message=read.text("message"),
+        fields=read.text("fields"),
+    )
+
+
 def _error(read: Reading, row: Row) -> ErrorInfo | None:
     if row["error_kind"] is None:
         return None
@@ -208,13 +224,3 @@ def wait_until(dialect: Dialect, stored: object, now: datetime) -> timedelta | N
         return timedelta.max if isinstance(stored, int | float) and stored > 0 else _NO_TIME
     except Exception:  # noqa: BLE001 - a row that cannot be read must not stop those that can
         return _NO_TIME
-
-
-def write_tags(tags: Iterable[Tag]) -> str:
-    """Tags as JSON text, in order."""
-    return json.dumps([[tag.key, tag.value] for tag in sorted(tags)], separators=(",", ":"))
-
-
-def read_tags(stored: str) -> frozenset[Tag]:
-    """The tags in such a text. Raises ValueError or TypeError if it does not read."""
-    return frozenset(Tag(str(key), str(value)) for key, value in json.loads(stored))

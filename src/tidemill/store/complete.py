@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tidemill.store.contract import Operation
 from tidemill.values.ids import Attempt, JobId, WorkerId
+from tidemill.values.jobs import NewJob
 from tidemill.values.outcomes import Reported
 from tidemill.values.tags import Tag
 
@@ -16,11 +17,15 @@ class Complete(Operation[Reported]):
 
     It is meant for the handler's transaction, whose lock on the row is the fence until it ends: it
     applies iff the job is running, its worker is `worker` and its attempt is `attempt`. The lease
-    is asked for before, on another connection: `IsLeaseLive`. What follows from the success is
-    marked on the row, and settled by the next exchange that reports the attempt, or by upkeep.
+    is asked for before, on another connection: `IsLeaseLive`. What follows from the success, its
+    tags and the jobs that it leaves, is marked on the row, and settled by the next exchange that
+    reports the attempt, or by upkeep.
 
     Answers `applied`; `already-applied` when this attempt was completed before; `stale` with the
     holder, or `gone`.
+
+    Raises:
+        BoundExceeded, InvalidValue: a child that the store cannot hold.
     """
 
     job_id: JobId
@@ -28,6 +33,7 @@ class Complete(Operation[Reported]):
     worker: WorkerId
     output: bytes | None = None
     tags: frozenset[Tag] = frozenset()
+    children: tuple[NewJob, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

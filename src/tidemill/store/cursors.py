@@ -1,20 +1,24 @@
-"""Opaque page cursors: the id of the last job shown, in URL-safe text."""
+"""Opaque page cursors: what was shown last, in URL-safe text."""
 
 from __future__ import annotations
 
+import struct
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as BadBase64
 from uuid import UUID
 
 from tidemill.errors import InvalidValue
-from tidemill.values.ids import JobId
+from tidemill.values.ids import Attempt, JobId
+from tidemill.values.notes import JobLine
 
 _ID_BYTES = 16
+_LINE = struct.Struct(">QQ")
+_COUNTS = range(1 << 63)
 
 
 def cursor_after(job_id: JobId) -> str:
     """The cursor that continues after this job."""
-    return urlsafe_b64encode(job_id.bytes).decode().rstrip("=")
+    return _write(job_id.bytes)
 
 
 def read_cursor(cursor: str) -> JobId:
@@ -23,13 +27,38 @@ def read_cursor(cursor: str) -> JobId:
     Raises:
         InvalidValue: it is not a cursor.
     """
+    return JobId(UUID(bytes=_read(cursor, _ID_BYTES)))
+
+
+def cursor_after_line(line: JobLine) -> str:
+    """The cursor that continues after this line of a job's log."""
+    return _write(_LINE.pack(line.attempt, line.number))
+
+
+def read_line_cursor(cursor: str) -> tuple[Attempt, int]:
+    """The line that a cursor continues after: its attempt and its number there.
+
+    Raises:
+        InvalidValue: it is not a cursor.
+    """
+    attempt, number = _LINE.unpack(_read(cursor, _LINE.size))
+    if attempt not in _COUNTS or number not in _COUNTS:
+        raise _bad(cursor)
+    return Attempt(attempt), number
+
+
+def _write(raw: bytes) -> str:
+    return urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def _read(cursor: str, size: int) -> bytes:
     try:
         raw = urlsafe_b64decode(cursor + "==")
     except (BadBase64, ValueError, TypeError) as error:
         raise _bad(cursor) from error
-    if len(raw) != _ID_BYTES:
+    if len(raw) != size:
         raise _bad(cursor)
-    return JobId(UUID(bytes=raw))
+    return raw
 
 
 def _bad(cursor: str) -> InvalidValue:

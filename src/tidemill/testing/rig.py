@@ -11,7 +11,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from threading import get_ident
@@ -23,6 +23,7 @@ from tidemill.core.commands import (
     Command,
     DoExchange,
     DoMaintain,
+    DoTakeNotes,
     Drained,
     Execute,
     NoticeDegraded,
@@ -44,15 +45,18 @@ from tidemill.core.events import (
     HurryAsked,
     LeaseGained,
     Listed,
+    Noted,
     Woken,
 )
 from tidemill.core.node import Node
 from tidemill.errors import StoreError
 from tidemill.shell.attempt_notices import log_ending
 from tidemill.shell.calls import StoreCalls
+from tidemill.shell.ears import Ears
 from tidemill.shell.execution import Execution, Executor
 from tidemill.shell.heart import introduction
 from tidemill.shell.identity import new_id
+from tidemill.shell.notepad import Notepad, Said
 from tidemill.shell.notices import log_notice
 from tidemill.shell.scope import Scopes
 from tidemill.shell.settings import WorkerSettings
@@ -164,7 +168,9 @@ class Rig:
             maintenance_interval=_SHORTEST,  # due again whenever time has moved at all
         )
         names = bench.definitions.wire_names()
-        self._node = Node(self._settings.node_options(names), policy)
+        # A test sees what a handler has said when it has said it: time does not pass by itself.
+        options = replace(self._settings.node_options(names), note_interval=0.0)
+        self._node = Node(options, policy)
         self._calls = StoreCalls(
             bench.store,
             self._settings.lease,
@@ -172,7 +178,7 @@ class Rig:
             bench.at,
             StoreTime(bench.at),
         )
-        context = partial(JobContext, store=bench.store)
+        context = partial(JobContext, store=bench.store, bounds=bench.store.bounds)
         self._executor = Executor(
             bench.definitions, context, bench.store.clock, bench.threads, bench.scopes()
         )
@@ -315,6 +321,8 @@ class Rig:
                 self._execute(job)
             case DoExchange():
                 await self._exchange(command)
+            case DoTakeNotes():
+                self._inbox.append(await self._calls.take_notes(command))
             case DoMaintain():
                 self._inbox.append(await self._calls.maintain())
             case CancelHandler(_, pair, reason, actor):
@@ -367,11 +375,21 @@ class Rig:
         def report(ending: Ending) -> None:
             self._running.pop(pair, None)
             log_ending(job, ending, execution.reason, execution.actor)
+            noted(execution.notepad.close())
             self._inbox.append(Finished(self._bench.at(), job.worker, pair, ending))
             self._told.set()
 
+        def noted(said: Said) -> None:
+            if said.anything:
+                at = self._bench.at()
+                self._inbox.append(Noted(at, job.worker, pair, said.progress, said.lines))
+                self._told.set()
+
+        def note(notepad: Notepad) -> None:
+            self._threadsafe(lambda: noted(notepad.take()))
+
         with self._bench.definitions.attempt(job):
-            execution = self._executor.start(job, report)
+            execution = self._executor.start(job, report, Ears(note=note))
         give_up_at = self._loop.time() + self._bench.give_up_after
         self._running[pair] = _Running(job, execution, give_up_at)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from tidemill.store.complete import Complete
 from tidemill.store.contract import Operation
 from tidemill.store.enqueue import Enqueue
+from tidemill.store.exchange import Exchange
 from tidemill.store.memory import MemoryStore, VirtualClock
 from tidemill.store.monitor import GetEnd
 from tidemill.store.operators import Cancel
@@ -52,9 +54,7 @@ class HarnessStore(MemoryStore):
 
     def perform_sync(self, operation: Operation[R]) -> R:
         """As `Store.perform_sync`."""
-        asked: Any = operation
-        if isinstance(asked, Enqueue):
-            asked = _without_jitter(asked)
+        asked: Any = _without_jitter(operation)
         answer: R = super().perform_sync(asked)
         if isinstance(asked, Cancel):
             self.on_cancel()
@@ -72,9 +72,19 @@ class HarnessStore(MemoryStore):
             raise NobodyRuns(job_id, end.state.value, self._patience, self.clock())
 
 
-def _without_jitter(operation: Enqueue) -> Enqueue:
-    return Enqueue(tuple(map(_exact, operation.jobs)))
+def _without_jitter(operation: Operation[Any]) -> Operation[Any]:
+    """The same, with exact backoffs for the jobs that it stores, however it stores them."""
+    match operation:
+        case Enqueue(jobs):
+            return Enqueue(_exact(jobs))
+        case Exchange(outcomes=outcomes) if any(outcome.children for outcome in outcomes):
+            exact = (replace(each, children=_exact(each.children)) for each in outcomes)
+            return replace(operation, outcomes=tuple(exact))
+        case Complete(children=children):
+            return replace(operation, children=_exact(children))
+        case _:
+            return operation
 
 
-def _exact(job: NewJob) -> NewJob:
-    return replace(job, retry=replace(job.retry, jitter=0.0))
+def _exact(jobs: Iterable[NewJob]) -> tuple[NewJob, ...]:
+    return tuple(replace(job, retry=replace(job.retry, jitter=0.0)) for job in jobs)

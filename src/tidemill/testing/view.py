@@ -11,6 +11,7 @@ import msgspec
 from tidemill.monitor import AnyJob
 from tidemill.values.ids import Attempt, JobId
 from tidemill.values.jobs import AttemptRecord, JobDetails, JobRecord
+from tidemill.values.notes import JobLine, JobProgress
 from tidemill.values.outcomes import ErrorInfo
 from tidemill.values.states import JobState
 from tidemill.values.tags import Tag
@@ -31,6 +32,7 @@ class JobView:
             type.
         attempt: how often it was started.
         attempts: how its attempts ended, oldest first, the successful one excepted.
+        log: the last lines that its handler logged, oldest first; `mill.jobs.log` reads all.
         record: everything else that is known of it.
     """
 
@@ -46,7 +48,13 @@ class JobView:
     tags: frozenset[Tag]
     payload: bytes = field(repr=False)
     attempts: tuple[AttemptRecord, ...] = field(repr=False)
+    log: tuple[JobLine, ...] = field(repr=False)
     record: JobRecord = field(repr=False)
+
+    @property
+    def progress(self) -> JobProgress | None:
+        """The last word of progress; None before the first."""
+        return self.record.progress
 
     @property
     def error(self) -> ErrorInfo | None:
@@ -80,6 +88,7 @@ def view_of(details: JobDetails) -> JobView:
         output=None if details.output is None else _plain(details.output),
         tags=details.tags,
         attempts=details.attempts,
+        log=details.log,
         record=record,
     )
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 class Bounds:
     """The largest of everything. Bytes are bytes of UTF-8.
 
-    Requests over a bound are refused; error text is cut with a note, since recording a failure
-    must never fail; page sizes are clamped.
+    Requests over a bound are refused; error text, progress and log lines are cut with a note, since
+    recording how an attempt goes must never fail; page sizes are clamped.
     """
 
     payload_bytes: int = 65_536
@@ -23,6 +23,15 @@ class Bounds:
     error_message_bytes: int = 2_048
     error_detail_bytes: int = 16_384
     attempts_kept: int = 10
+    children: int = 1_000
+    """Jobs that one attempt may leave with its outcome."""
+    progress_message_bytes: int = 512
+    log_lines: int = 500
+    """Lines of one attempt; those of the last `attempts_kept` attempts are kept."""
+    log_line_bytes: int = 4_096
+    """A line's message with its fields."""
+    log_lines_shown: int = 20
+    """Lines that a job's details show."""
     page_size: int = 200
 
 

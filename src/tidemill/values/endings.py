@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 
+from tidemill.values.jobs import NewJob
 from tidemill.values.outcomes import ErrorInfo
 from tidemill.values.tags import Tag
 
@@ -21,10 +22,14 @@ class CancelReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """The handler returned. `output` is its encoded value, None when it returned None."""
+    """The handler returned. `output` is its encoded value, None when it returned None.
+
+    `children` are the jobs that it left to be stored with its success.
+    """
 
     output: bytes | None = None
     tags: frozenset[Tag] = frozenset()
+    children: tuple[NewJob, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

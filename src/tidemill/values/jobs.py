@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from tidemill.values.ids import Attempt, JobId, WorkerId
+from tidemill.values.notes import JobLine, JobProgress
 from tidemill.values.outcomes import ErrorInfo, Verdict
 from tidemill.values.retry import DEFAULT_RETRY, Retry
 from tidemill.values.states import Held, JobState
@@ -121,6 +122,7 @@ class JobRecord:
     rerun_of: JobId | None
     trace_context: str | None = None
     unsettled: bool = False
+    progress: JobProgress | None = None
     unreadable: tuple[str, ...] = ()
 
 
@@ -158,7 +160,8 @@ class Holder:
 class JobDetails:
     """One job, whole: the record with payload, output, tags and attempts (oldest first).
 
-    What is asked for most can be read here as in the record.
+    `log` are the last lines of its log, oldest first; `ReadLog` reads all of them. What is asked
+    for most can be read here as in the record.
     """
 
     record: JobRecord
@@ -166,6 +169,7 @@ class JobDetails:
     output: bytes | None
     tags: frozenset[Tag] = field(default_factory=frozenset[Tag])
     attempts: tuple[AttemptRecord, ...] = ()
+    log: tuple[JobLine, ...] = ()
 
     def __repr__(self) -> str:
         why = f" ({self.cause})" if self.cause else ""
@@ -200,6 +204,11 @@ class JobDetails:
     def attempt(self) -> Attempt:
         """The number of its latest attempt; 0 before the first."""
         return self.record.attempt
+
+    @property
+    def progress(self) -> JobProgress | None:
+        """The latest word of progress; None before the first."""
+        return self.record.progress
 
     @property
     def due_at(self) -> datetime:

@@ -7,11 +7,12 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from tidemill.values.notes import LogLine, Progress
 from tidemill.values.tags import Tag
 
 if TYPE_CHECKING:
     from tidemill.values.ids import Attempt, JobId
-    from tidemill.values.jobs import Holder
+    from tidemill.values.jobs import Holder, NewJob
     from tidemill.values.states import JobState
 
 
@@ -55,6 +56,9 @@ class Outcome:
         cause: why it is unroutable (`no-handler`, `payload`).
         output: the encoded return value of a success; None when there is none.
         tags: tags the handler added.
+        children: jobs that are stored with a success, and with nothing else.
+        progress: the attempt's last word of progress, where the store may not have it yet.
+        lines: those of its log that the store may not have yet.
         in_transaction: the handler wrote a success in a transaction of its own, which may have
             committed (clause D8). If it has, that success stands; if not, this verdict counts.
     """
@@ -67,6 +71,9 @@ class Outcome:
     cause: str | None = None
     output: bytes | None = None
     tags: frozenset[Tag] = frozenset()
+    children: tuple[NewJob, ...] = ()
+    progress: Progress | None = None
+    lines: tuple[LogLine, ...] = ()
     in_transaction: bool = False
 
 

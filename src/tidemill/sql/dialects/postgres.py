@@ -16,7 +16,7 @@ from tidemill.values.outcomes import Verdict
 from tidemill.values.states import Held, JobState
 
 DEFAULT_SCHEMA: Final = "tidemill"
-TABLES: Final = ("jobs", "workers", "attempts", "tags", "audit", "queues", "meta")
+TABLES: Final = ("jobs", "workers", "attempts", "log_lines", "tags", "audit", "queues", "meta")
 
 _IDENTIFIER = re.compile(r"^[a-z_][a-z0-9_]{0,47}$")
 

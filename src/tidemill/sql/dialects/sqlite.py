@@ -14,7 +14,7 @@ from tidemill.values.outcomes import Verdict
 from tidemill.values.states import Held, JobState
 
 PREFIX = "tidemill_"
-TABLES = ("jobs", "workers", "attempts", "tags", "audit", "queues", "meta")
+TABLES = ("jobs", "workers", "attempts", "log_lines", "tags", "audit", "queues", "meta")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)

@@ -15,11 +15,12 @@ from tidemill.core.verdicts import Resolution, Standing, resolve
 from tidemill.errors import StoreUnavailable
 from tidemill.sql.codes import verdict_of
 from tidemill.sql.program import Batch, Program, Row, Statement
-from tidemill.sql.programs.complete import settle
+from tidemill.sql.programs.complete import settle, store_children
 from tidemill.sql.programs.env import Env, chunks, read_lease, select_each
+from tidemill.sql.programs.notes import NoteWrites, write_notes
 from tidemill.sql.rows import holder, job_id, standing
 from tidemill.values.ids import Attempt, JobId, WorkerId
-from tidemill.values.jobs import Holder
+from tidemill.values.jobs import Holder, NewJob
 from tidemill.values.outcomes import Answer, Outcome, Reported, Verdict
 from tidemill.values.states import JobState
 
@@ -51,6 +52,8 @@ class Writes:
     ends: list[dict[str, object]] = field(default_factory=list[dict[str, object]])
     attempts: list[dict[str, object]] = field(default_factory=list[dict[str, object]])
     tags: list[dict[str, object]] = field(default_factory=list[dict[str, object]])
+    notes: NoteWrites = field(default_factory=NoteWrites)
+    children: list[NewJob] = field(default_factory=list[NewJob])
 
 
 def commit(
@@ -122,6 +125,7 @@ def apply(
         writes.attempts.append(_attempt_row(outcome, worker, started_at, now, None))
     for tag in sorted(outcome.tags):
         writes.tags.append({"job_id": outcome.job_id, "tag": tag.key, "value": tag.value})
+    writes.children += outcome.children
     return resolution
 
 
@@ -132,6 +136,7 @@ def write(env: Env, writes: Writes) -> Program[None]:
         StoreUnavailable: a row moved on after it was read, although it was locked; nothing is
             written, and whoever asks again is judged anew.
     """
+    yield from write_notes(writes.notes)  # first: they name who still holds the row
     if writes.ends:
         rows = yield Batch("end_attempt", writes.ends)
         _require_all(rows[0]["count"], len(writes.ends))
@@ -141,6 +146,7 @@ def write(env: Env, writes: Writes) -> Program[None]:
         yield from prune_attempts(env, ids, stale=False)
     if writes.tags:
         yield Batch("insert_tag", writes.tags)
+    yield from store_children(env, writes.children)
 
 
 def _require_all(ended: int, judged: int) -> None:
@@ -158,8 +164,9 @@ def see(env: Env, row: Row) -> Seen:
 
 
 def _is_plain(outcome: Outcome) -> bool:
-    carries = outcome.output is not None or outcome.tags or outcome.in_transaction
-    return outcome.verdict is Verdict.SUCCEEDED and not carries
+    carries = outcome.output is not None or outcome.tags or outcome.children
+    says = outcome.progress is not None or outcome.lines or outcome.in_transaction
+    return outcome.verdict is Verdict.SUCCEEDED and not (carries or says)
 
 
 def _finish_plain(
@@ -206,11 +213,13 @@ def _judge(
         said = yield from _answer(reporter, outcome, seen)
         if said is Answer.APPLIED and seen is not None:
             _end(seen, outcome, reporter.worker, now, writes)
+        if said is Answer.APPLIED or (said is Answer.ALREADY_APPLIED and outcome.in_transaction):
+            writes.notes.add(env, reporter.worker, outcome)
         if said is Answer.STALE and seen is not None:
             stale.append(Stale(outcome, seen.holder))
         answers.append(_reported(outcome, said, seen))
     yield from write(env, writes)
-    yield from settle([each.row for each in jobs.values()])
+    yield from settle(env, [each.row for each in jobs.values()])
     return answers, stale
 
 

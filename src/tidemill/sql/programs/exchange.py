@@ -49,7 +49,8 @@ def exchange(operation: Exchange, env: Env) -> Program[Exchanged]:
         queues = queues_of(operation.claim)
         if opening.paused:
             queues = yield from without_paused(queues)
-        if any(each.state is JobState.SCHEDULED for each in reported):
+        left = any(each.children for each in operation.outcomes)
+        if left or any(each.state is JobState.SCHEDULED for each in reported):
             next_due = yield from find_next_due(env, queues, now)
         claimed, next_due = yield from claim(
             env, Claim(operation.claim, worker, now), queues, next_due

@@ -36,7 +36,7 @@ def maintain(operation: Maintain, env: Env) -> Program[Maintained]:
         lambda: _end_waits(env, limit), (0, 0), "A sweep of expired jobs"
     )
     unheld = yield from follow_up(lambda: _unhold(env, limit), 0, "A sweep of held jobs")
-    settled = yield from follow_up(lambda: settle_some(limit), 0, "A sweep of completions")
+    settled = yield from follow_up(lambda: settle_some(env, limit), 0, "A sweep of completions")
     more = limit in {swept, expired, undue, unheld, settled}
     return Maintained(lapsed=lapsed, expired=expired, unheld=unheld, settled=settled, more=more)
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from uuid import UUID
 
 from tidemill.sql.codes import STATES, UNKNOWN_STATE
 from tidemill.sql.program import Program, Statement
 from tidemill.sql.programs.env import Env, read_clock
+from tidemill.sql.programs.notes import log_end
 from tidemill.sql.reading import Reading
 from tidemill.sql.rows import details, record
 from tidemill.sql.worker_rows import worker_record
@@ -42,7 +44,8 @@ def get_job(operation: GetJob, env: Env) -> Program[JobDetails | None]:
         return None
     tags = yield Statement("job_tags", named)
     attempts = yield Statement("job_attempts", named)
-    return details(env.dialect, rows[0], tags, attempts)
+    log = yield from log_end(env, operation.job_id)
+    return replace(details(env.dialect, rows[0], tags, attempts), log=log)
 
 
 def get_end(operation: GetEnd, env: Env) -> Program[JobEnd | None]:

@@ -12,7 +12,7 @@ from tidemill.core.storable import storable_text
 from tidemill.core.transitions import By, check
 from tidemill.sql.program import Batch, Program, Row
 from tidemill.sql.programs.env import Env
-from tidemill.sql.reading import NOBODY, Reading, shown
+from tidemill.sql.reading import NOBODY, id_of, shown
 from tidemill.values import causes
 from tidemill.values.ids import WorkerId
 from tidemill.values.outcomes import Verdict
@@ -56,7 +56,9 @@ def quarantine(env: Env, broken: Sequence[Broken], now: datetime) -> Program[Non
     yield Batch("prune_attempts", ids)
     for each in broken:
         columns = ", ".join(each.columns)
-        _log.error("Job %s is quarantined: its %s cannot be read.", _named(env, each.row), columns)
+        _log.error(
+            "Job %s is quarantined: its %s cannot be read.", id_of(env.dialect, each.row), columns
+        )
 
 
 def _ended(each: Broken, now: datetime) -> dict[str, object]:
@@ -95,9 +97,3 @@ def _why(each: Broken) -> str:
         f"The row of this job cannot be read: {'; '.join(found)}. Something other than Tidemill "
         "has changed it, or the database is damaged. Mend it by SQL and requeue the job."
     )
-
-
-def _named(env: Env, row: Row) -> str:
-    read = Reading(env.dialect, row)
-    found = read.uuid("id")
-    return shown(row["id"]) if read.faults else str(found)

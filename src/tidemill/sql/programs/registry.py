@@ -21,6 +21,7 @@ from tidemill.sql.programs import (
     lease,
     maintain,
     monitor,
+    notes,
     operators,
 )
 from tidemill.sql.programs.env import Env
@@ -45,6 +46,7 @@ from tidemill.store.monitor import (
     ListQueues,
     ListWorkers,
 )
+from tidemill.store.notes import ReadLog, TakeNotes
 from tidemill.store.operators import Cancel, PauseQueue, Requeue, Rerun, RunNow
 
 R = TypeVar("R")
@@ -54,6 +56,7 @@ WRITES: Final[_Programs] = {
     Enqueue: enqueue.enqueue,
     Exchange: exchange.exchange,
     Complete: complete.complete,
+    TakeNotes: notes.take_notes,
     Register: lease.register,
     Deregister: lease.deregister,
     Beat: lease.beat,
@@ -67,6 +70,7 @@ WRITES: Final[_Programs] = {
 READS: Final[_Programs] = {
     IsLeaseLive: complete.is_lease_live,
     GetEnd: monitor.get_end,
+    ReadLog: notes.read_log,
     ListJobs: monitor.list_jobs,
     CountJobs: monitor.count_jobs,
     ReadClock: doctor.clock,

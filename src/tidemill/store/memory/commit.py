@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from tidemill.core.fence import Reporter, answer
@@ -10,6 +10,8 @@ from tidemill.core.instants import after
 from tidemill.core.storable import storable
 from tidemill.core.verdicts import Resolution, resolve
 from tidemill.store.memory.complete import settle
+from tidemill.store.memory.enqueue import store_job
+from tidemill.store.memory.notes import write_note
 from tidemill.store.memory.rows import JobRow
 from tidemill.store.memory.tables import Work
 from tidemill.values.ids import WorkerId
@@ -26,15 +28,29 @@ class Judged:
     reported: Reported
 
 
-def commit(work: Work, reporter: Reporter, reported: Outcome) -> Judged:
-    """Judge one outcome, and apply it if the fence admits it."""
+def commit(work: Work, reporter: Reporter, outcomes: Sequence[Outcome]) -> list[Judged]:
+    """Judge each outcome alone, apply what the fence admits, then do what follows from that.
+
+    Children come last: the keys that these ends free are theirs to take (clause F3).
+    """
+    judged = [_commit(work, reporter, outcome) for outcome in outcomes]
+    for each in judged:
+        if each.reported.answer is Answer.APPLIED:
+            for child in each.outcome.children:
+                store_job(work, child)
+    settle(work, [outcome.job_id for outcome in outcomes])
+    return judged
+
+
+def _commit(work: Work, reporter: Reporter, reported: Outcome) -> Judged:
     outcome = storable(reported, work.bounds)
     row = work.tables.jobs.get(outcome.job_id)
     holder = row.holder if row else None
     said = answer(reporter, outcome, holder, _recorded(work, reporter.worker, outcome))
     if row is not None and said is Answer.APPLIED:
         row = end_attempt(work, row, reporter.worker, outcome)
-    settle(work, outcome.job_id)
+    if said is Answer.APPLIED or (said is Answer.ALREADY_APPLIED and outcome.in_transaction):
+        write_note(work, outcome)
     return Judged(
         outcome,
         Reported(

@@ -20,7 +20,7 @@ def exchange(work: Work, operation: Exchange) -> Exchanged:
     live = worker is not None and worker.live(work.now)
     reporter = Reporter(operation.worker, live)
     with work.tables.transaction():
-        judged = [commit(work, reporter, outcome) for outcome in operation.outcomes]
+        judged = commit(work, reporter, operation.outcomes)
         running = running_under(work, operation.worker) if operation.list_running else None
         cancels = _asked_to_cancel(work, operation.worker)
         claimed, next_due = _claim(work, operation) if live else ((), None)

@@ -38,6 +38,7 @@ def get_job(work: Work, operation: GetJob) -> JobDetails | None:
         output=row.output,
         tags=row.tags,
         attempts=work.tables.attempts(operation.job_id),
+        log=work.tables.lines(operation.job_id)[-work.bounds.log_lines_shown :],
     )
 
 

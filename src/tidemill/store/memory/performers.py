@@ -39,6 +39,7 @@ from tidemill.store.memory.monitor import (
     list_queues,
     list_workers,
 )
+from tidemill.store.memory.notes import read_log, take_notes
 from tidemill.store.memory.operators import cancel, pause_queue, requeue, rerun, run_now
 from tidemill.store.memory.tables import Work
 from tidemill.store.monitor import (
@@ -49,6 +50,7 @@ from tidemill.store.monitor import (
     ListQueues,
     ListWorkers,
 )
+from tidemill.store.notes import ReadLog, TakeNotes
 from tidemill.store.operators import Cancel, PauseQueue, Requeue, Rerun, RunNow
 
 Performer = Callable[[Work, Any], Any]
@@ -58,6 +60,7 @@ PERFORMERS: Final[Mapping[type[Operation[Any]], Performer]] = {
     Exchange: exchange,
     Complete: complete,
     IsLeaseLive: is_lease_live,
+    TakeNotes: take_notes,
     Register: register,
     Deregister: deregister,
     Beat: beat,
@@ -69,6 +72,7 @@ PERFORMERS: Final[Mapping[type[Operation[Any]], Performer]] = {
     PauseQueue: pause_queue,
     GetJob: get_job,
     GetEnd: get_end,
+    ReadLog: read_log,
     ListJobs: list_jobs,
     CountJobs: count_jobs,
     ListQueues: list_queues,

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from tidemill.core.lease import Lease
 from tidemill.core.verdicts import Standing
-from tidemill.values.jobs import Holder, JobRecord
+from tidemill.values.jobs import Holder, JobRecord, NewJob
 from tidemill.values.operators import ActionResult, QueueResult
 from tidemill.values.tags import Tag
 from tidemill.values.workers import WorkerInfo
@@ -17,7 +17,7 @@ from tidemill.values.workers import WorkerInfo
 class JobRow:
     """One job. `record.worker` is set while it runs and after it succeeded, and only then.
 
-    `settling` are the tags of a completion that is not settled yet.
+    `settling` and `children` are the tags and the jobs of a completion that is not settled yet.
     """
 
     record: JobRecord
@@ -26,6 +26,7 @@ class JobRow:
     digest: bytes
     output: bytes | None = None
     settling: frozenset[Tag] = frozenset()
+    children: tuple[NewJob, ...] = ()
 
     @property
     def holder(self) -> Holder:

@@ -20,6 +20,7 @@ from tidemill.store.memory.rows import AuditRow, JobRow, WorkerRow
 from tidemill.values.bounds import Bounds
 from tidemill.values.ids import ActionId, JobId, WorkerId
 from tidemill.values.jobs import AttemptRecord
+from tidemill.values.notes import JobLine
 from tidemill.values.states import JobState
 
 _WAITING = frozenset({JobState.READY, JobState.SCHEDULED})
@@ -48,6 +49,7 @@ class Tables:
         self.hinted = False
         """Whether a commit left news for those who watch since this was last set to False."""
         self._attempts: dict[JobId, tuple[AttemptRecord, ...]] = {}
+        self._lines: dict[JobId, tuple[JobLine, ...]] = {}
         self._undo: list[Callable[[], object]] = []
 
     @contextmanager
@@ -66,6 +68,9 @@ class Tables:
 
     def attempts(self, job_id: JobId) -> tuple[AttemptRecord, ...]:
         return self._attempts.get(job_id, ())
+
+    def lines(self, job_id: JobId) -> tuple[JobLine, ...]:
+        return self._lines.get(job_id, ())
 
     def save_job(self, row: JobRow) -> None:
         """Write a job's row.
@@ -89,6 +94,11 @@ class Tables:
         before = self._attempts.get(job_id)
         self._undo.append(lambda: _restore(self._attempts, job_id, before))
         self._attempts[job_id] = records
+
+    def save_lines(self, job_id: JobId, lines: tuple[JobLine, ...]) -> None:
+        before = self._lines.get(job_id)
+        self._undo.append(lambda: _restore(self._lines, job_id, before))
+        self._lines[job_id] = lines
 
     def save_action(self, action: ActionId, row: AuditRow) -> None:
         self._undo.append(lambda: self.audit.pop(action))

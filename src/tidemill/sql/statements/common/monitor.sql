@@ -1,7 +1,7 @@
 -- name: job
 SELECT id, wire_name, queue, priority, state, held, due_at, attempt, failures, failures_base, lapses,
     lapses_base, worker_id, started_at, finished_at, cause, cancel_requested, retry, timeout, not_after,
-    idempotency_key, tenant, rerun_of, created_at, trace_context, unsettled, payload, output
+    idempotency_key, tenant, rerun_of, created_at, trace_context, unsettled, progress, payload, output
 FROM {{jobs}} WHERE id = :id
 
 -- name: job_tags
@@ -18,7 +18,7 @@ SELECT state, cause, output FROM {{jobs}} WHERE id = :id
 -- name: newest_jobs
 SELECT id, wire_name, queue, priority, state, held, due_at, attempt, failures, failures_base, lapses,
     lapses_base, worker_id, started_at, finished_at, cause, cancel_requested, retry, timeout, not_after,
-    idempotency_key, tenant, rerun_of, created_at, trace_context, unsettled
+    idempotency_key, tenant, rerun_of, created_at, trace_context, unsettled, progress
 FROM {{jobs}}
 WHERE id < :before AND (state IN (:states*) OR (:strays AND state NOT IN ({{every_state}})))
   AND (:queue IS NULL OR queue = :queue) AND (:wire_name IS NULL OR wire_name = :wire_name)

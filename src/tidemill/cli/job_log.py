@@ -1,0 +1,107 @@
+"""`tidemill jobs log`: what the handler of a job has logged."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Final
+from uuid import UUID
+
+import click
+
+from tidemill.cli import exits
+from tidemill.cli.output import console, json_option, print_json
+from tidemill.cli.source import opened, store_options
+from tidemill.store.cursors import cursor_after_line, read_line_cursor
+from tidemill.values.ids import Attempt
+from tidemill.values.notes import JobLine, LogPage
+
+_LAST: Final = (1 << 63) - 1
+"""The largest number that a store can count to."""
+
+
+@click.command("log", epilog=exits.HELP)
+@click.argument("job_id", metavar="ID", type=click.UUID)
+@store_options
+@click.option(
+    "--attempt",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Only the lines of this attempt.",
+)
+@click.option(
+    "-n",
+    "--limit",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    metavar="N",
+    help="The most lines to show; a store shows no more than its page size, 200, at once.",
+)
+@click.option("--cursor", help="Continue after an earlier page, with the cursor it ended with.")
+@json_option
+def show_log(
+    *,
+    job_id: UUID,
+    store_url: str | None,
+    app_name: str | None,
+    attempt: int | None,
+    limit: int,
+    cursor: str | None,
+    as_json: bool,
+) -> None:
+    """Show what a job's handler has logged, oldest first.
+
+    These are the lines of ctx.log(message, name=value, ...), of the job's last 10 attempts. They
+    can be read about a second after they were logged, while the attempt still runs. Instants are
+    UTC. With --json: {"lines": [...], "next_cursor": ...}, where next_cursor is null on the last
+    page.
+    """
+    start = cursor if attempt is None else _start(attempt, cursor)
+    with opened(store_url, app_name) as app:
+        page = app.jobs.sync.log(job_id, cursor=start, limit=limit)
+        most = app.store.bounds.page_size
+    if attempt is not None:
+        page = _only(attempt, page)
+    if limit > most and page.next_cursor is not None:
+        click.echo(
+            f"This is one page of {most:,}, the most that the store shows at once.", err=True
+        )
+    if as_json:
+        from tidemill.cli import job_json
+
+        lines = [job_json.line(line) for line in page.lines]
+        print_json({"lines": lines, "next_cursor": page.next_cursor})
+    else:
+        _print_page(page, _nothing(job_id, attempt, cursor))
+
+
+def _print_page(page: LogPage, nothing: str) -> None:
+    from tidemill.cli import job_lines
+
+    if page.lines:
+        job_lines.show_log(console(), page.lines)
+    else:
+        click.echo(nothing, err=True)
+    if page.next_cursor is not None:
+        click.echo(f"There are more: --cursor {page.next_cursor}", err=True)
+
+
+def _nothing(job_id: UUID, attempt: int | None, cursor: str | None) -> str:
+    whose = f"Job {job_id}" if attempt is None else f"Attempt {attempt} of job {job_id}"
+    return f"{whose} has logged nothing{'' if cursor is None else ' more'}."
+
+
+def _start(attempt: int, cursor: str | None) -> str:
+    """The cursor behind the lines of earlier attempts, or the given one where that is further."""
+    before = (Attempt(min(attempt, _LAST) - 1), _LAST)
+    place = before if cursor is None else max(before, read_line_cursor(cursor))
+    return cursor_after_line(
+        JobLine(attempt=place[0], number=place[1], at=datetime.min.replace(tzinfo=UTC), message="")
+    )
+
+
+def _only(attempt: int, page: LogPage) -> LogPage:
+    """The lines of one attempt, on a page that begins with it: what follows are later ones."""
+    lines = tuple(line for line in page.lines if line.attempt == attempt)
+    return replace(page, lines=lines, next_cursor=page.next_cursor if lines == page.lines else None)
