@@ -8,6 +8,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from tidemill.bridges.join import AsyncJoined, Joined
 from tidemill.client import Client, JobRef
+from tidemill.codec.log_fields import shown
 from tidemill.errors import ConfigurationError
 from tidemill.options import JobOptions
 from tidemill.registry import JobDefinition
@@ -152,7 +153,7 @@ def require_bound(job: object, verb: str) -> None:
         return
     name = getattr(job, "__name__", "job") if hasattr(job, "bind") else "job"
     message = (
-        f"{verb} takes calls with their arguments and was given {job!r}; nothing was "
-        f"enqueued. Write {name}.bind(…)."
+        f"{verb} takes calls with their arguments and was given {shown(job)}; nothing "
+        f"was enqueued. Write {name}.bind(…)."
     )
     raise ConfigurationError(message)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
-from threading import Lock
+from math import nan
+from threading import RLock
 from typing import Any, SupportsFloat, TypeVar, overload
 
 from tidemill.bound import BoundJob
 from tidemill.bridges.transactions import AsyncProxy, AsyncTx, SyncTx
 from tidemill.client import JobRef
-from tidemill.codec.log_fields import text_of, write_fields
+from tidemill.codec.log_fields import shown, text_of, write_fields
 from tidemill.completing import Completer
 from tidemill.core.admission import admit_tag
 from tidemill.core.storable import storable_line, storable_progress
@@ -69,13 +71,13 @@ class JobContext:
         bounds: Bounds = DEFAULT_BOUNDS,
     ) -> None:
         self._job = job
-        self._completer = Completer(job, talk.completion, store, bounds)
+        self._completer = Completer(job, talk, lambda: self.tags, store, bounds)
         self._leaver = Leaver(job, talk.leaving, store, bounds)
         self._notepad = talk.notepad
         self._cancellation = cancellation
         self._now = now
         self._bounds = bounds
-        self._lock = Lock()
+        self._lock = RLock()  # a signal handler may call while another call is under way
         self._tags: frozenset[Tag] = frozenset()
 
     def __repr__(self) -> str:
@@ -173,26 +175,34 @@ class JobContext:
     def progress(self, fraction: float | None, message: str = "") -> None:
         """Say how far this attempt has come: it is seen within about a second.
 
-        `fraction` is from 0 to 1; None where it cannot be said. Each word replaces the one before
-        it, and the last one stays with the job. A message over the bound is cut with a note.
+        `fraction` is from 0 to 1, where up to a hundredth beside them counts as 0 or 1; None
+        where it cannot be said. Each word replaces the one before it, and the last one stays with
+        the job. A message over 512 bytes is cut with a note. After `complete_in` it is seen when
+        the attempt has ended.
 
         Raises:
             InvalidValue: the fraction is no number from 0 to 1.
         """
         word = Progress(_fraction(fraction), text_of(message), self._now())
-        self._notepad.say(storable_progress(word, self._bounds))
+        self._notepad.put(storable_progress(word, self._bounds))
 
     def log(self, message: str, /, **fields: object) -> None:
         """Keep a line with this attempt, with whatever fields: `ctx.log("copied", rows=12)`.
 
         Lines are read with `mill.jobs.log(…)` and `tidemill jobs log`, from about a second later
-        on, and are kept however the attempt ends, for the last 10 attempts. It never fails for
-        what it is given: a field that JSON cannot say is kept as Python shows it, text over the
-        bound is cut with a note, and of more than 500 lines the last one says how many are missing.
-        What is logged when the attempt is another worker's already is dropped.
+        on, or after `complete_in` when the attempt has ended, and are kept however it ends, for the
+        last 10 attempts. It never fails for what it is given: a field that JSON cannot say is kept
+        as Python shows it, a message over 4,056 bytes is cut with a note, fields that do not fit
+        with it into 4,096 are replaced by their size, and after 500 lines one more says that no
+        further ones are kept. What a stale attempt logs is dropped.
         """
-        line = LogLine(1, self._now(), text_of(message), write_fields(fields))
-        self._notepad.log(storable_line(line, self._bounds), self._bounds.log_lines)
+        most, number = self._bounds.log_lines, self._notepad.next_number()
+        if number > most + 1:
+            return
+        said = LogLine(number, self._now(), f"No more lines are kept: an attempt has {most:,}.")
+        if number <= most:
+            said = replace(said, message=text_of(message), fields=write_fields(fields))
+        self._notepad.put(None, (storable_line(said, self._bounds),))
 
     def enqueue(self, job: BoundJob[R], /) -> JobRef[R]:
         """Have a job stored with this attempt's success: `ctx.enqueue(handle.bind(…))`.
@@ -239,8 +249,7 @@ class JobContext:
             EncodingError: the output cannot be written down.
             BoundExceeded: the output is too large.
         """
-        children = self._leaver.leaving.children
-        return self._completer.complete_in(tx, output, self._tags, children)
+        return self._completer.complete_in(tx, output)
 
     @property
     def tags(self) -> frozenset[Tag]:
@@ -251,14 +260,13 @@ class JobContext:
 def _fraction(said: object) -> float | None:
     if said is None:
         return None
-    if isinstance(said, SupportsFloat):
-        with suppress(ArithmeticError, ValueError):  # too large for a float, or no number
-            number = float(said)
-            if -_ROUNDING <= number <= 1 + _ROUNDING:
-                return number
+    with suppress(Exception):  # too large for a float, no number, or whatever it does
+        number = float(said) if isinstance(said, SupportsFloat) else nan
+        if -_ROUNDING <= number <= 1 + _ROUNDING:
+            return number
     message = (
-        f"Progress {said!r:.80} is no number from 0 to 1: say 0.45 for 45 %, and None where it "
-        "cannot be said."
+        f"Progress {shown(said):.80} is no number from 0 to 1: say 0.45 for 45 %, and None where "
+        "it cannot be said."
     )
     raise InvalidValue(message)
 

@@ -10,6 +10,7 @@ from tidemill.client import Client, JobRef, job_id_of, require_type
 from tidemill.errors import InvalidValue, NotFound
 from tidemill.store.monitor import CountJobs, GetEnd, GetJob, ListJobs
 from tidemill.store.notes import ReadLog
+from tidemill.values.ids import Attempt
 from tidemill.values.jobs import JobDetails
 from tidemill.values.monitor import JobEnd, JobFilter, JobPage, QueueCount
 from tidemill.values.notes import LogPage
@@ -20,6 +21,9 @@ AnyJob = JobRef[Any] | UUID | str
 
 PAGE = 50
 LINES = 100
+
+_LAST = (1 << 62) - 1
+"""An attempt that no job will come to, and that every store can be asked for."""
 
 
 class JobReads:
@@ -55,18 +59,26 @@ class JobReads:
         """
         return await self._client.perform(_page(states, queue, wire_name, cursor, limit))
 
-    async def log(self, job: AnyJob, *, cursor: str | None = None, limit: int = LINES) -> LogPage:
+    async def log(
+        self,
+        job: AnyJob,
+        *,
+        attempt: int | None = None,
+        cursor: str | None = None,
+        limit: int = LINES,
+    ) -> LogPage:
         """One page of what a job's handler has logged, oldest first, and the cursor of the next.
 
         Pages are stable while lines are added. The lines of the job's last attempts are kept, 10 by
-        default (`Bounds.attempts_kept`). `limit` is clamped to the store's page size.
+        default (`Bounds.attempts_kept`); `attempt` reads those of one. `limit` is clamped to the
+        store's page size.
 
         Raises:
             NotFound: no job has that id.
             InvalidValue: the cursor was not made by this store, or an argument is of another type
                 than is wanted.
         """
-        request = _lines(job, cursor, limit)
+        request = _lines(job, attempt, cursor, limit)
         page = await self._client.perform(request)
         if not page.lines:
             _require_there(job, await self._client.perform(GetEnd(request.job_id)))
@@ -102,9 +114,16 @@ class SyncJobReads:
         request = _page(states, queue, wire_name, cursor, limit)
         return self._client.perform_sync(request, instead="await mill.jobs.list(...)")
 
-    def log(self, job: AnyJob, *, cursor: str | None = None, limit: int = LINES) -> LogPage:
+    def log(
+        self,
+        job: AnyJob,
+        *,
+        attempt: int | None = None,
+        cursor: str | None = None,
+        limit: int = LINES,
+    ) -> LogPage:
         """As `JobReads.log`."""
-        request, instead = _lines(job, cursor, limit), "await mill.jobs.log(...)"
+        request, instead = _lines(job, attempt, cursor, limit), "await mill.jobs.log(...)"
         page = self._client.perform_sync(request, instead=instead)
         if not page.lines:
             found = self._client.perform_sync(GetEnd(request.job_id), instead=instead)
@@ -131,9 +150,12 @@ def _page(
     return ListJobs(where=where, cursor=cursor, limit=limit)
 
 
-def _lines(job: AnyJob, cursor: str | None, limit: int) -> ReadLog:
+def _lines(job: AnyJob, attempt: int | None, cursor: str | None, limit: int) -> ReadLog:
     _require_page(cursor, limit)
-    return ReadLog(job_id_of(job), cursor, limit)
+    if attempt is not None:
+        require_type("attempt", attempt, int, "a whole number")
+    only = None if attempt is None else Attempt(max(0, min(attempt, _LAST)))
+    return ReadLog(job_id_of(job), only, cursor, limit)
 
 
 def _require_page(cursor: object, limit: object) -> None:

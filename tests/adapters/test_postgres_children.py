@@ -1,18 +1,20 @@
 """Notes and children beside transactions of others, who hold rows and keys (D2, D4, F3)."""
 
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 
+import psycopg
 import pytest
-from tests.adapters.conftest import Bench, outcome
+from tests.adapters.conftest import LEASE, outcome
 from tests.adapters.postgres_meanwhile import Unfinished, holding, wait_until_blocked
 from tests.adapters.together import together
 
 from tidemill.adapters.postgres import PostgresStore
-from tidemill.errors import StoreUnavailable
 from tidemill.store.complete import Complete
 from tidemill.store.enqueue import Enqueue
+from tidemill.store.exchange import Exchange
+from tidemill.store.lease import Maintain
 from tidemill.store.notes import ReadLog, TakeNotes
+from tidemill.values.bounds import Bounds
 from tidemill.values.notes import LogLine, Note, Progress
 from tidemill.values.outcomes import Answer
 from tidemill.values.states import JobState
@@ -26,16 +28,6 @@ def running(mill):
     worker = mill.register()
     mill.enqueue(mill.job(), mill.job())
     return mill.claim(worker)
-
-
-@pytest.fixture
-def hurried(postgres_url, clock):
-    """A store on the same tables that waits for no lock for long."""
-    store = PostgresStore(
-        postgres_url, clock=clock, hints=False, lock_timeout=timedelta(milliseconds=30)
-    )
-    yield Bench(store, clock)
-    store.close()
 
 
 def note_of(mill, job):
@@ -89,39 +81,107 @@ def test_a_child_waits_for_whoever_is_about_to_take_its_key_and_is_right_either_
     assert (mill.get(rival.id) is None) is (how == "ROLLBACK")
 
 
-def test_a_key_that_stays_locked_ends_the_exchange_and_nothing_of_it_is_written(
-    mill, hurried, postgres_url, running
+def test_an_end_whose_childs_key_stays_locked_is_busy_and_its_neighbours_are_applied(
+    mill, postgres_url, running
 ):
     job, neighbour = running
-    child = mill.job(idempotency_key=KEY)
+    child, plain = mill.job(idempotency_key=KEY), mill.job()
     enqueuing = Unfinished(postgres_url, mill.store, Enqueue((mill.job(idempotency_key=KEY),)))
-    outcomes = (outcome(job, children=(child,)), outcome(neighbour))
-    with pytest.raises(StoreUnavailable):
-        hurried.report(job.worker, *outcomes)
+    outcomes = (
+        outcome(job, children=(child,), lines=(LogLine(1, mill.clock(), "a stone"),)),
+        outcome(neighbour, children=(plain,)),
+    )
+    said = mill.report(job.worker, *outcomes)
+    assert [each.answer for each in said] == [Answer.BUSY, Answer.APPLIED]
     assert mill.get(job.id).record.state is JobState.RUNNING
-    assert mill.get(neighbour.id).record.state is JobState.RUNNING
+    assert mill.get(job.id).log == ()
+    assert mill.get(plain.id) is not None
     enqueuing.end("ROLLBACK")
-    said = hurried.report(job.worker, *outcomes)
-    assert [each.answer for each in said] == [Answer.APPLIED, Answer.APPLIED]
+    said = mill.report(job.worker, *outcomes)
+    assert [each.answer for each in said] == [Answer.APPLIED, Answer.ALREADY_APPLIED]
     assert mill.get(child.id) is not None
+
+
+def test_what_comes_after_an_end_that_was_put_off_is_done_in_the_same_exchange(mill, postgres_url):
+    worker = mill.register()
+    mill.enqueue(mill.job())
+    (job,) = mill.claim(worker)
+    enqueuing = Unfinished(postgres_url, mill.store, Enqueue((mill.job(idempotency_key=KEY),)))
+    (waiting,) = mill.enqueue(mill.job())
+    success = outcome(job, children=(mill.job(idempotency_key=KEY),))
+    told = Exchange(worker=worker, outcomes=(success,), claim=mill.request())
+    reply = mill.store.perform_sync(told)
+    assert reply.reported[0].answer is Answer.BUSY
+    assert [each.id for each in reply.claimed] == [waiting.job_id]
+    enqueuing.end("ROLLBACK")
+
+
+def complete(mill, jobs, *children):
+    for job, child in zip(jobs, children, strict=True):
+        told = Complete(job_id=job.id, attempt=job.attempt, worker=job.worker, children=(child,))
+        mill.store.perform_sync(told)
 
 
 def test_a_completion_whose_childs_key_stays_locked_keeps_no_other_from_being_settled(
-    mill, hurried, postgres_url, running, caplog
+    mill, postgres_url, running, caplog
 ):
     job, other = running
     child, plain = mill.job(idempotency_key=KEY), mill.job()
-    for each, left in ((job, child), (other, plain)):
-        told = Complete(job_id=each.id, attempt=each.attempt, worker=each.worker, children=(left,))
-        mill.store.perform_sync(told)
+    complete(mill, running, child, plain)
     enqueuing = Unfinished(postgres_url, mill.store, Enqueue((mill.job(idempotency_key=KEY),)))
-    assert hurried.maintain().settled == 1
-    assert "What follows from the completion of" in caplog.text
+    for _ in range(2):
+        mill.maintain()
     assert mill.get(plain.id) is not None
+    assert not mill.get(other.id).record.unsettled
     assert (mill.get(child.id), mill.get(job.id).record.unsettled) == (None, True)
+    assert caplog.text.count(f"that the completion of job {job.id} left cannot be stored yet") == 1
     enqueuing.end("ROLLBACK")
-    assert hurried.maintain().settled == 1
+    assert mill.maintain().settled == 1
     assert mill.get(child.id) is not None
+
+
+def test_the_report_of_a_completion_does_not_wait_for_its_childs_key(mill, postgres_url, running):
+    complete(mill, running, mill.job(idempotency_key=KEY), mill.job())
+    enqueuing = Unfinished(postgres_url, mill.store, Enqueue((mill.job(idempotency_key=KEY),)))
+    said = mill.report(running[0].worker, *(outcome(job, in_transaction=True) for job in running))
+    assert {each.answer for each in said} == {Answer.ALREADY_APPLIED}
+    enqueuing.end("ROLLBACK")
+    mill.maintain()
+    assert not any(mill.get(job.id).record.unsettled for job in running)
+
+
+@pytest.fixture
+def forbidding(postgres_url):
+    """A database whose owner lets no job into one queue."""
+    rule = "ALTER TABLE tidemill.jobs ADD CONSTRAINT rule CHECK (queue <> 'forbidden')"
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(rule)
+        yield
+        connection.execute("ALTER TABLE tidemill.jobs DROP CONSTRAINT rule")
+
+
+@pytest.mark.usefixtures("forbidding")
+def test_a_child_that_the_database_refuses_keeps_no_other_completion_from_being_settled(
+    mill, running, caplog
+):
+    bad, plain = mill.job(queue="forbidden"), mill.job()
+    complete(mill, running, bad, plain)
+    said = mill.report(running[0].worker, *(outcome(job, in_transaction=True) for job in running))
+    assert {each.answer for each in said} == {Answer.ALREADY_APPLIED}
+    mill.maintain()
+    assert (mill.get(plain.id) is None, mill.get(bad.id)) == (False, None)
+    assert "violates check constraint" in caplog.text
+
+
+def test_a_child_is_stored_by_a_sweep_whose_bounds_are_narrower_than_its_own(
+    mill, postgres_url, running, clock
+):
+    large = mill.job(payload=b" " * 1_000)
+    complete(mill, running, large, mill.job())
+    narrow = PostgresStore(postgres_url, clock=clock, hints=False, bounds=Bounds(payload_bytes=10))
+    assert narrow.perform_sync(Maintain(lease=LEASE)).settled == len(running)
+    narrow.close()
+    assert mill.get(large.id) is not None
 
 
 def test_workers_whose_children_take_each_others_keys_all_succeed(mill):

@@ -303,8 +303,12 @@ def test_a_database_that_is_busy_at_any_step_has_nothing_done_twice_and_no_answe
                 assert dump(copy) == before, f"{operation} at {at}: it said that nothing was done"
                 told["nothing"] += 1
             else:
-                assert first_answer(answer) == first_answer(said)
-                assert settled(busy.commits[0]) == settled(whole.commits[0])
+                if put_off(answer) or marks(busy.commits[-1]) > marks(whole.commits[-1]):
+                    answer = perform(operation, executor(copy, clock))
+                    assert same(said, answer)
+                else:
+                    assert first_answer(answer) == first_answer(said)
+                    assert settled(busy.commits[0]) == settled(whole.commits[0])
                 assert times > 1 or settled(dump(copy)) == settled(final)
                 told["whole"] += 1
             copy.close()
@@ -312,6 +316,16 @@ def test_a_database_that_is_busy_at_any_step_has_nothing_done_twice_and_no_answe
     connection.close()
     assert told["whole"] > 10
     assert (told["nothing"] > 0) is (times > 1)
+
+
+def put_off(answer):
+    """Whether the end of an attempt that leaves a keyed job is for the next time."""
+    return any(each.answer is Answer.BUSY for each in getattr(answer, "reported", ()))
+
+
+def marks(lines):
+    """How many completions that left jobs are not settled yet."""
+    return sum('"children"' in line for line in lines)
 
 
 def first_answer(answer):

@@ -109,6 +109,9 @@ def test_a_mark_that_cannot_be_read_is_told_and_settled_without(bench, alter, no
     alter(f"UPDATE tidemill_jobs SET unsettled = {mark}")
     assert bench.maintain().settled == 1
     assert "cannot be read, and is not done" in caplog.text
+    *_, kept = read_log(bench, noted).lines
+    assert "cannot be read, and was not done" in kept.message
+    assert kept.fields in {mark.strip("'"), "b'\\x00'"}
     assert str(noted.id) in caplog.text
     done = bench.get(noted.id)
     assert (done.record.unsettled, done.tags) == (False, frozenset())

@@ -57,7 +57,7 @@ def context(saying: Saying, bounds: Bounds | None = None) -> JobContext:
         timeout=None, retry=Retry(), tenant=None, trace_context=None,
     )  # fmt: skip
     completion = Completion(lambda: None, lambda _: None)
-    saying.leaving = Leaving(job, completion)
+    saying.leaving = Leaving(job)
     talk = AttemptTalk(completion, saying.leaving, saying.notepad)
     more = {} if bounds is None else {"bounds": bounds}
     return JobContext(job, Cancellation(), lambda: NOW, talk, **more)
@@ -88,7 +88,11 @@ async def main():
         await mill.client.wait_for_end(ref.id, 60)
     job = await mill.jobs.get(ref)
     said = job.record.progress
-    lines = (await mill.jobs.log(ref, limit=200)).lines
+    page = await mill.jobs.log(ref, limit=200)
+    lines = list(page.lines)
+    while page.next_cursor is not None:
+        page = await mill.jobs.log(ref, cursor=page.next_cursor, limit=200)
+        lines += page.lines
     children = (await mill.jobs.list(queue="vans")).jobs
     print(json.dumps({{
         "state": job.state,

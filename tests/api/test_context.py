@@ -44,7 +44,7 @@ def claimed(timeout: timedelta | None = None) -> Claimed:
 
 def talk(job: Claimed) -> AttemptTalk:
     completion = Completion(lambda: None, lambda value: None if value is None else b"written")
-    return AttemptTalk(completion, Leaving(job, completion), Notepad(lambda _: None))
+    return AttemptTalk(completion, Leaving(job), Notepad(lambda _: None))
 
 
 @pytest.fixture

@@ -185,11 +185,14 @@ async def test_what_was_left_before_a_completion_commits_with_it(shop: Shop) -> 
     assert shop.counted() == {("default", "succeeded", 1), ("vans", "succeeded", 1)}
 
 
-async def test_after_the_end_nothing_can_be_left(shop: Shop) -> None:
+@pytest.mark.parametrize("error", [None, OSError("the tape ran out")])
+async def test_after_the_end_nothing_can_be_left(shop: Shop, error: Exception | None) -> None:
     kept: list[JobContext] = []
 
     async def pack(ctx: JobContext) -> None:
         kept.append(ctx)
+        if error is not None and ctx.attempt == 1:
+            raise error
 
     await shop.run(pack)
     with pytest.raises(WrongContext, match=r"Attempt 1 of job .* has ended: nothing can be"):

@@ -107,10 +107,14 @@ def test_a_handler_in_a_process_logs_as_others_do(tmp_path: Path) -> None:
     job = run_in_process(tmp_path, handler)
     assert job["state"] == "succeeded"
     assert job["errors"] == ["no more stones"]
-    assert job["log"] == [[1, number, "ground", {"stone": number - 1}] for number in range(1, 201)]
+    for attempt in (1, 2):
+        lines = [line[1:] for line in job["log"] if line[0] == attempt]
+        assert lines[:500] == [[n, "ground", {"stone": n - 1}] for n in range(1, 501)]
+        last = "No more lines are kept: an attempt has 500."
+        assert lines[500:] == [[501, last, {}]]
 
 
-async def test_a_line_too_many_is_counted_by_the_last_one(mill: Tidemill) -> None:
+async def test_after_the_last_line_one_says_that_no_more_are_kept(mill: Tidemill) -> None:
     @mill.job("copy")
     async def copy(ctx: JobContext) -> None:
         for number in range(510):
@@ -127,7 +131,7 @@ async def test_a_line_too_many_is_counted_by_the_last_one(mill: Tidemill) -> Non
         if cursor is None:
             break
     assert found[:500] == [f"row {number}" for number in range(500)]
-    assert found[500:] == ["… 10 more lines were not kept: an attempt keeps 500."]
+    assert found[500:] == ["No more lines are kept: an attempt has 500."]
 
 
 async def test_a_log_is_paged_and_read_from_threads(mill: Tidemill) -> None:

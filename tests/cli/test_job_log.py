@@ -120,9 +120,9 @@ def test_a_log_says_on_stderr_that_there_is_more_or_nothing(shop, logged):
     silent = shop.enqueue()
     result = shop.run("jobs", "log", str(silent))
     assert (result.exit_code, result.stdout) == (0, "")
-    assert result.stderr == f"Job {silent} has logged nothing.\n"
+    assert result.stderr == f"Job {silent} has nothing in its log.\n"
     third = shop.run("jobs", "log", str(logged), "--attempt", "3").stderr
-    assert third == f"Attempt 3 of job {logged} has logged nothing.\n"
+    assert third == f"Attempt 3 of job {logged} has nothing in its log.\n"
 
 
 def test_a_limit_beyond_the_page_size_is_told_if_lines_are_left_out(shop):

@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any
 from uuid import UUID
 
+import msgspec
 import pytest
 
 from tidemill.codec.log_fields import write_fields
@@ -87,6 +88,17 @@ def test_what_an_argument_may_be_is_written_as_one(value: Any, kept: Any) -> Non
 )
 def test_what_json_cannot_say_is_kept_as_python_shows_it(value: Any, kept: str) -> None:
     assert json.loads(write_fields({"field": value, "other": 1})) == {"field": kept, "other": 1}
+
+
+@pytest.mark.parametrize("raw", [b"{no", b"1 2", b"\xff", b"NaN", b""])
+def test_ready_made_json_that_is_none_is_kept_as_python_shows_it(raw: bytes) -> None:
+    found = json.loads(write_fields({"field": msgspec.Raw(raw), "other": 1}))
+    assert found["field"].startswith("<msgspec.Raw object at")
+    assert found["other"] == 1
+
+
+def test_ready_made_json_is_kept_as_it_is() -> None:
+    assert write_fields({"field": msgspec.Raw(b'{"b":1,"a":2}')}) == '{"field":{"b":1,"a":2}}'
 
 
 def test_names_too_are_text_that_can_be_printed() -> None:

@@ -139,7 +139,7 @@ def test_what_was_sent_and_not_answered_rides_on_the_outcome_all_the_same() -> N
 def test_what_was_not_answered_is_sent_again_or_waits_for_the_outcome_if_it_was_refused(
     refused,
 ) -> None:
-    script = Script(slots=1, options={"fault_delay": 1.0, "fault_delay_cap": 60.0})
+    script = Script(slots=1, options={"fault_delay": 10.0, "fault_delay_cap": 60.0})
     script.start_jobs(0.0, 1)
     say(script, 1.0, 1, 1, progress=HALF)
     script.tell(NotesFailed(2.0, refused))
@@ -166,7 +166,7 @@ def test_notes_that_fail_are_sent_ever_less_often_and_never_given_up() -> None:
         at = script.wake_at
         script.wake(at)
         assert sent_lines(script.only(DoTakeNotes)) == [[1]]
-    assert waits == [2.0, 4.0, 6.0, 6.0, 6.0]
+    assert waits == [1.0, 2.0, 4.0, 6.0, 6.0]
 
 
 def test_failing_notes_do_not_hold_up_the_exchange() -> None:
@@ -244,7 +244,7 @@ def test_handlers_are_heard_while_the_worker_drains() -> None:
     assert sent_lines(script.only(DoTakeNotes)) == [[1]]
 
 
-def test_a_journey_has_a_bounded_number_of_lines() -> None:
+def test_a_journey_has_a_bounded_number_of_lines_and_every_word_of_progress() -> None:
     script = Script(slots=3, options={"note_interval": 1.0})
     script.start_jobs(0.0, 1, 2, 3)
     many = tuple(range(1, LINES_AT_ONCE))
@@ -253,11 +253,49 @@ def test_a_journey_has_a_bounded_number_of_lines() -> None:
         Noted(1.0, W1, pair_of(3), HALF, ()),
     )
     first = script.only(DoTakeNotes)
-    assert [note.job_id for note in first.notes] == [pair_of(1).job_id]
+    assert [len(note.lines) for note in first.notes] == [LINES_AT_ONCE - 1, 1, 0]
+    assert first.notes[2].progress == HALF
     answered(script, 1.1, first)
     script.wake(2.1)
-    rest = script.only(DoTakeNotes)
-    assert [note.job_id for note in rest.notes] == [pair_of(2).job_id, pair_of(3).job_id]
+    (rest,) = script.only(DoTakeNotes).notes
+    assert (rest.job_id, len(rest.lines)) == (pair_of(2).job_id, LINES_AT_ONCE - 2)
+
+
+def test_an_attempt_that_says_much_does_not_keep_its_neighbours_from_being_heard() -> None:
+    script = Script(slots=2, options={"note_interval": 1.0})
+    script.start_jobs(0.0, 1, 2)
+    heard = []
+    for turn in range(1, 5):
+        much = range(turn * 10_000, turn * 10_000 + 2 * LINES_AT_ONCE)
+        script.tell(
+            Noted(2.0 * turn, W1, pair_of(1), None, lines(*much)),
+            Noted(2.0 * turn, W1, pair_of(2), None, lines(turn)),
+        )
+        sent = script.only(DoTakeNotes)
+        heard += [
+            line.number for n in sent.notes if n.job_id == pair_of(2).job_id for line in n.lines
+        ]
+        answered(script, 2.0 * turn + 0.1, sent)
+    assert heard == [1, 2, 3, 4]
+
+
+def test_a_refused_journey_is_made_one_by_one_and_the_guilty_note_is_left_to_its_outcome() -> None:
+    script = Script(slots=3, options={"note_interval": 5.0})
+    script.start_jobs(0.0, 1, 2, 3)
+    events = [Noted(1.0, W1, pair_of(number), None, lines(1)) for number in (1, 2, 3)]
+    script.tell(*events)
+    script.tell(NotesFailed(1.1, refused=True))
+    seen = []
+    while script.all(DoTakeNotes):
+        (note,) = script.only(DoTakeNotes).notes
+        seen.append(note.job_id.int)
+        if note.job_id == pair_of(2).job_id:
+            script.tell(NotesFailed(1.2, refused=True))
+        else:
+            answered(script, 1.2, script.only(DoTakeNotes))
+    assert seen == [1, 2, 3]
+    script.finish(1.3, 2)
+    assert reported(script).lines == lines(1)
 
 
 def test_outcomes_that_carry_much_travel_in_several_exchanges() -> None:
@@ -286,25 +324,6 @@ def test_children_ride_on_the_success_that_left_them() -> None:
     script.start_jobs(0.0, 1)
     script.finish(1.0, 1, Returned(None, children=(PLAIN, KEYED)))
     assert reported(script).children == (PLAIN, KEYED)
-
-
-def test_what_leaves_a_keyed_child_travels_alone_and_last_once_an_exchange_has_failed() -> None:
-    """Somebody else may be about to take the key, which is to keep no neighbour waiting."""
-    script = Script(slots=3, options={"fault_delay": 1.0})
-    script.start_jobs(0.0, 1, 2, 3)
-    left = {1: (KEYED,), 2: (PLAIN,)}
-    end_all(script, 1.0, 1, 2, 3, left=left)
-    assert travelling(script) == [1, 2, 3]
-    script.fail(2.0)
-    script.wake(3.0)
-    assert travelling(script) == [2, 3]
-    script.answer(3.1)
-    script.answer(3.2)  # the claim alone
-    assert travelling(script) == [1]
-    script.fail(4.0)
-    assert script.wake_at is not None
-    script.wake(script.wake_at)
-    assert travelling(script) == [1]
 
 
 def test_the_wait_for_notes_is_no_longer_than_the_interval() -> None:

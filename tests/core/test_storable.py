@@ -145,10 +145,17 @@ def test_any_outcome_becomes_one_that_encodes_and_is_the_same_the_second_time(
 
 
 def test_a_refused_success_first_gives_up_what_is_only_kept() -> None:
-    full = replace(
-        SUCCESS, output=b"1", children=(CHILD,), tags=frozenset({Tag("a")}), lines=(LINE,)
-    )
-    assert bare(full) == replace(SUCCESS, output=b"1", children=(CHILD,))
+    full = replace(SUCCESS, output=b"1", tags=frozenset({Tag("a")}), lines=(LINE,))
+    assert bare(full, "no") == replace(SUCCESS, output=b"1")
+
+
+def test_a_refused_success_that_left_jobs_is_a_failed_attempt_that_keeps_what_it_has_said() -> None:
+    full = replace(SUCCESS, children=(CHILD,), tags=frozenset({Tag("a")}), lines=(LINE,))
+    least = bare(full, "a trigger forbids it")
+    assert (least.verdict, least.children, least.tags) == (Verdict.FAILED, (), frozenset())
+    assert least.lines == (LINE,)
+    assert least.error is not None
+    assert "a trigger forbids it" in least.error.message
 
 
 @pytest.mark.parametrize("gain", [{"output": b"1"}, {"children": (CHILD,)}, {}])
@@ -156,7 +163,7 @@ def test_the_bare_record_of_a_success_that_keeps_nothing_is_a_failure_with_that_
     gain,
 ) -> None:
     full = replace(SUCCESS, **gain)
-    least = bare(full)
+    least = bare(full, "no")
     assert (least.job_id, least.attempt, least.verdict) == (full.job_id, 2, Verdict.FAILED)
     assert (least.output, least.children) == (None, ())
     assert least.error is not None
@@ -172,14 +179,14 @@ def test_the_barest_record_of_any_other_end_keeps_what_decides_over_the_job(verd
         SUCCESS, verdict=verdict, error=error, delay=wait, cause="payload",
         output=b"1", tags=frozenset({Tag("a")}),
     )  # fmt: skip
-    least = bare(full)
+    least = bare(full, "no")
     assert (least.verdict, least.delay, least.cause) == (verdict, wait, "payload")
     assert least.error == replace(error, detail="")
     assert (least.output, least.tags) == (None, frozenset())
 
 
 def test_the_barest_record_of_an_end_without_an_error_has_none() -> None:
-    assert bare(replace(SUCCESS, verdict=Verdict.RELEASED)).error is None
+    assert bare(replace(SUCCESS, verdict=Verdict.RELEASED), "no").error is None
 
 
 @given(any_text, st.text(max_size=100))

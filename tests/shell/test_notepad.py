@@ -1,7 +1,10 @@
 """The notepad of an attempt: what is said on it is taken once, in order, until it is closed."""
 
+import gc
+import os
+import signal
 import threading
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 
@@ -9,38 +12,41 @@ from tidemill.shell.notepad import Notepad, Said
 from tidemill.values.notes import LogLine, Progress
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
-MOST = 500
 
 
 class Pad:
     """A notepad, and how often it asked to be taken."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.asked = 0
         self.notepad = Notepad(self._asks)
+        self.refuses = False
 
-    def _asks(self, notepad: Notepad) -> None:
+    def _asks(self, notepad):
         assert notepad is self.notepad
+        if self.refuses:
+            raise RecursionError
         self.asked += 1
 
-    def log(self, message: str, most: int = MOST, at: datetime = AT) -> None:
-        self.notepad.log(LogLine(1, at, message), most)
+    def log(self, message):
+        line = LogLine(self.notepad.next_number(), AT, message)
+        self.notepad.put(None, (line,))
 
 
 @pytest.fixture
-def pad() -> Pad:
+def pad():
     return Pad()
 
 
-def word(fraction: float) -> Progress:
+def word(fraction):
     return Progress(fraction, "", AT)
 
 
-def told(said: Said) -> list[tuple[int, str]]:
+def told(said):
     return [(line.number, line.message) for line in said.lines]
 
 
-def test_lines_are_numbered_from_one_and_go_on_after_they_were_taken(pad: Pad) -> None:
+def test_lines_are_numbered_from_one_and_go_on_after_they_were_taken(pad):
     pad.log("a")
     pad.log("b")
     assert told(pad.notepad.take()) == [(1, "a"), (2, "b")]
@@ -49,82 +55,139 @@ def test_lines_are_numbered_from_one_and_go_on_after_they_were_taken(pad: Pad) -
     assert not pad.notepad.take().anything
 
 
-def test_the_last_word_of_progress_is_the_one_that_counts(pad: Pad) -> None:
-    pad.notepad.say(word(0.1))
-    pad.notepad.say(word(0.2))
+def test_the_last_word_of_progress_is_the_one_that_counts(pad):
+    pad.notepad.put(word(0.1))
+    pad.notepad.put(word(0.2))
     assert pad.notepad.take() == Said(word(0.2))
     pad.log("a")
     assert pad.notepad.take().progress is None
 
 
-def test_it_asks_to_be_taken_once_until_it_is(pad: Pad) -> None:
+def test_it_asks_to_be_taken_once_until_it_is(pad):
     pad.log("a")
-    pad.notepad.say(word(0.1))
-    pad.log("b")
+    pad.notepad.put(word(0.1))
     assert pad.asked == 1
     pad.notepad.take()
-    pad.notepad.say(word(0.2))
-    pad.log("c")
+    pad.log("b")
     assert pad.asked == 2
 
 
-def test_of_lines_over_their_number_the_last_one_says_how_many_are_missing(pad: Pad) -> None:
-    for number in range(MOST + 3):
-        pad.log(str(number), at=AT + timedelta(seconds=number))
-    assert told(pad.notepad.take()) == [(number + 1, str(number)) for number in range(MOST)]
-    (last,) = pad.notepad.close().lines
-    assert (last.number, last.at) == (MOST + 1, AT + timedelta(seconds=MOST + 2))
-    assert last.message == "… 3 more lines were not kept: an attempt keeps 500."
+def test_what_was_said_in_another_process_is_put_as_it_is(pad):
+    pad.notepad.put(word(0.5), (LogLine(7, AT, "there"),))
+    assert pad.notepad.take() == Said(word(0.5), (LogLine(7, AT, "there"),))
 
 
-def test_as_many_lines_as_are_kept_leave_no_word_on_missing_ones(pad: Pad) -> None:
-    for number in range(MOST):
-        pad.log(str(number))
-    assert len(pad.notepad.close().lines) == MOST
-
-
-def test_closing_takes_what_is_left_and_nothing_is_heard_afterwards(pad: Pad) -> None:
+def test_closing_takes_what_is_left_and_nothing_is_heard_afterwards(pad):
     pad.log("a")
-    pad.notepad.say(word(0.5))
-    assert pad.notepad.close() == Said(word(0.5), (LogLine(1, AT, "a"),))
+    assert told(pad.notepad.close()) == [(1, "a")]
     pad.log("b")
-    pad.notepad.say(word(0.6))
-    pad.notepad.put(word(0.7), (LogLine(2, AT, "c"),))
-    assert pad.asked == 1
+    pad.notepad.put(word(1.0))
     assert not pad.notepad.take().anything
-    assert not pad.notepad.close().anything
-
-
-def test_what_was_said_in_another_process_keeps_its_numbers(pad: Pad) -> None:
-    pad.notepad.put(None, (LogLine(1, AT, "a"), LogLine(2, AT, "b")))
-    pad.notepad.put(word(0.5), (LogLine(501, AT, "… more"),))
     assert pad.asked == 1
-    assert told(pad.notepad.take()) == [(1, "a"), (2, "b"), (501, "… more")]
-    pad.notepad.put(None, ())
-    assert not pad.notepad.close().anything
 
 
-def test_threads_lose_no_line_and_share_no_number(pad: Pad) -> None:
-    taken: list[LogLine] = []
-    together = threading.Barrier(5)
+def test_a_word_that_could_not_be_told_of_is_told_of_by_the_next_one(pad):
+    """A handler may speak at the end of its stack, and survive that."""
+    pad.refuses = True
+    with pytest.raises(RecursionError):
+        pad.log("deep")
+    pad.refuses = False
+    pad.log("shallow")
+    assert pad.asked == 1
+    assert told(pad.notepad.take()) == [(1, "deep"), (2, "shallow")]
 
-    def write(name: str) -> None:
-        together.wait()
-        for number in range(100):
-            pad.log(f"{name}{number}")
 
-    def take() -> None:
-        together.wait()
-        while len(taken) < 400:
+def test_threads_lose_no_line_and_share_no_number(pad):
+    threads, each = 8, 500
+    start, over = threading.Barrier(threads + 1), threading.Event()
+    taken = []
+
+    def speak():
+        start.wait()
+        for number in range(each):
+            pad.log(f"line {number}")
+
+    def take():
+        while not over.is_set():
             taken.extend(pad.notepad.take().lines)
 
-    threads = [threading.Thread(target=write, args=[name]) for name in "abcd"]
-    threads.append(threading.Thread(target=take))
-    for thread in threads:
+    speakers = [threading.Thread(target=speak) for _ in range(threads)]
+    taker = threading.Thread(target=take, daemon=True)
+    for thread in (*speakers, taker):
         thread.start()
-    for thread in threads:
+    start.wait()
+    for thread in speakers:
         thread.join()
-    assert [line.number for line in taken] == list(range(1, 401))
-    for name in "abcd":
-        own = [line.message for line in taken if line.message.startswith(name)]
-        assert own == [f"{name}{number}" for number in range(100)]
+    over.set()
+    taker.join()
+    taken.extend(pad.notepad.close().lines)
+    assert sorted(line.number for line in taken) == list(range(1, threads * each + 1))
+
+
+def test_a_signal_handler_may_speak_while_the_handler_does(pad):
+    """It runs between any two instructions of whoever speaks, on the same thread."""
+    spoken = 0
+
+    def speak(_number, _frame):
+        nonlocal spoken
+        spoken += 1
+        pad.log("signal")
+        pad.notepad.put(word(0.5))
+
+    before = signal.signal(signal.SIGALRM, speak)
+    signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
+    try:
+        said = 0
+        while spoken < 50:
+            pad.log("handler")
+            said += 1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    numbers = sorted(line.number for line in pad.notepad.take().lines)
+    assert numbers == list(range(1, said + spoken + 1))
+
+
+def test_a_destructor_may_speak_while_the_handler_does(pad):
+    class Speaks:
+        def __init__(self):
+            self.me = self
+
+        def __del__(self):
+            pad.log("destructor")
+
+    threshold = gc.get_threshold()
+    gc.set_threshold(5)
+    try:
+        for _ in range(300):
+            Speaks()
+            pad.log("handler")
+    finally:
+        gc.set_threshold(*threshold)
+        gc.collect()
+    numbers = sorted(line.number for line in pad.notepad.take().lines)
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert len(numbers) == 600
+
+
+def test_a_forked_child_may_speak_whatever_others_were_doing(pad):
+    over = threading.Event()
+
+    def speak():
+        while not over.is_set():
+            pad.log("thread")
+            pad.notepad.take()
+
+    thread = threading.Thread(target=speak)
+    thread.start()
+    codes = []
+    for _ in range(20):
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)  # one that hangs is ended
+            pad.log("child")
+            os._exit(0)
+        codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    over.set()
+    thread.join()
+    assert set(codes) == {0}

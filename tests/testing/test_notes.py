@@ -150,7 +150,7 @@ async def test_the_bounds_of_the_app_hold(mill: Tidemill) -> None:
         assert await h.run_until_idle(raise_errors=False) == 1
         job = await h.job(ref)
     assert messages(job) == [
-        "stone 0", "stone 1", "… 3 more lines were not kept: an attempt keeps 2."
+        "stone 0", "stone 1", "No more lines are kept: an attempt has 2."
     ]  # fmt: skip
     assert said(job) == (0.5, "xxxxxxxxxx … [cut: 50 bytes]")
     assert job.error is not None

@@ -66,7 +66,7 @@ def is_news(operation: Operation[Any], answer: Any) -> bool:
         case Enqueue():
             return any(not (each.deduplicated or each.repeated) for each in answer)
         case Exchange():
-            left = any(each.children for each in operation.outcomes)
+            left = any(each.children or each.in_transaction for each in operation.outcomes)
             return left or any(each.state in _WAITING for each in answer.reported)
         case Maintain():
             return bool(answer.unheld or answer.lapsed or answer.settled)

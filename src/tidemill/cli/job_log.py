@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from datetime import UTC, datetime
-from typing import Final
 from uuid import UUID
 
 import click
@@ -12,12 +9,7 @@ import click
 from tidemill.cli import exits
 from tidemill.cli.output import console, json_option, print_json
 from tidemill.cli.source import opened, store_options
-from tidemill.store.cursors import cursor_after_line, read_line_cursor
-from tidemill.values.ids import Attempt
-from tidemill.values.notes import JobLine, LogPage
-
-_LAST: Final = (1 << 63) - 1
-"""The largest number that a store can count to."""
+from tidemill.values.notes import LogPage
 
 
 @click.command("log", epilog=exits.HELP)
@@ -57,12 +49,9 @@ def show_log(
     UTC. With --json: {"lines": [...], "next_cursor": ...}, where next_cursor is null on the last
     page.
     """
-    start = cursor if attempt is None else _start(attempt, cursor)
     with opened(store_url, app_name) as app:
-        page = app.jobs.sync.log(job_id, cursor=start, limit=limit)
+        page = app.jobs.sync.log(job_id, attempt=attempt, cursor=cursor, limit=limit)
         most = app.store.bounds.page_size
-    if attempt is not None:
-        page = _only(attempt, page)
     if limit > most and page.next_cursor is not None:
         click.echo(
             f"This is one page of {most:,}, the most that the store shows at once.", err=True
@@ -89,19 +78,4 @@ def _print_page(page: LogPage, nothing: str) -> None:
 
 def _nothing(job_id: UUID, attempt: int | None, cursor: str | None) -> str:
     whose = f"Job {job_id}" if attempt is None else f"Attempt {attempt} of job {job_id}"
-    return f"{whose} has logged nothing{'' if cursor is None else ' more'}."
-
-
-def _start(attempt: int, cursor: str | None) -> str:
-    """The cursor behind the lines of earlier attempts, or the given one where that is further."""
-    before = (Attempt(min(attempt, _LAST) - 1), _LAST)
-    place = before if cursor is None else max(before, read_line_cursor(cursor))
-    return cursor_after_line(
-        JobLine(attempt=place[0], number=place[1], at=datetime.min.replace(tzinfo=UTC), message="")
-    )
-
-
-def _only(attempt: int, page: LogPage) -> LogPage:
-    """The lines of one attempt, on a page that begins with it: what follows are later ones."""
-    lines = tuple(line for line in page.lines if line.attempt == attempt)
-    return replace(page, lines=lines, next_cursor=page.next_cursor if lines == page.lines else None)
+    return f"{whose} has nothing{'' if cursor is None else ' more'} in its log."

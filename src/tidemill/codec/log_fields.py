@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+
+import msgspec
 
 from tidemill.codec.json_text import write
-from tidemill.errors import EncodingError
 
 
 def write_fields(fields: Mapping[str, object]) -> str:
@@ -16,8 +17,8 @@ def write_fields(fields: Mapping[str, object]) -> str:
     """
     if not fields:
         return ""
-    said = {_named(name): _said(value) for name, value in fields.items()}
-    return json.dumps(said, ensure_ascii=False, separators=(",", ":"))
+    said = (f"{_text(_named(name))}:{_said(value)}" for name, value in fields.items())
+    return f"{{{','.join(said)}}}"
 
 
 def _named(name: str) -> str:
@@ -27,23 +28,36 @@ def _named(name: str) -> str:
 
 def text_of(message: object) -> str:
     """A message as text, whatever it is."""
+    return _text_by(str, message)
+
+
+def shown(value: object) -> str:
+    """How Python shows a value, whatever that does."""
+    return _text_by(repr, value)
+
+
+def _text_by(say: Callable[[object], str], value: object) -> str:
     try:
-        return str(message)
+        return "".join([say(value)])  # which is text, and not of a subclass
     except Exception:  # noqa: BLE001 - a user's object may do anything when it is shown
-        return _shown(message)
+        return f"<{_kind_of(value)} that cannot be shown>"
 
 
-def _said(value: object) -> object:
+def _kind_of(value: object) -> str:
     try:
-        read: object = json.loads(write(value, "a field"))
-    except (EncodingError, RecursionError):
-        return _shown(value)
-    return read
+        return f"{type(value).__qualname__}"
+    except Exception:  # noqa: BLE001 - so may its class
+        return "object"
 
 
-def _shown(value: object) -> str:
-    """The value as Python shows it."""
+def _said(value: object) -> str:
     try:
-        return repr(value)
-    except Exception:  # noqa: BLE001 - a user's object may do anything when it is shown
-        return f"<{type(value).__qualname__} that cannot be shown>"
+        written = write(value, "a field")
+        msgspec.json.decode(written)  # a `msgspec.Raw` holds what is no JSON just as well
+        return written.decode()
+    except Exception:  # noqa: BLE001 - so may whatever writes it down
+        return _text(shown(value))
+
+
+def _text(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -64,15 +64,18 @@ def rich_child(**wish: Any) -> NewJob:
     return new_job(**rich | wish)
 
 
-def assert_stored_as_asked(store: Store, child: NewJob, clock: VirtualClock) -> None:
-    """The child is there with all that was asked for, and waits from now on."""
+def assert_stored_as_asked(
+    store: Store, child: NewJob, clock: VirtualClock, since: datetime | None = None
+) -> None:
+    """The child is there with all that was asked for, and waits since the success of its parent."""
+    since = since or clock()
     assert child.delay is not None
     assert child.expires is not None
     found = details(store, child.id)
     record = found.record
     assert (record.state, record.attempt) == (JobState.SCHEDULED, 0)
-    assert (record.created_at, record.due_at) == (clock(), clock() + child.delay)
-    assert record.not_after == clock() + child.expires
+    assert (record.created_at, record.due_at) == (clock(), since + child.delay)
+    assert record.not_after == since + child.expires
     for name in ("wire_name", "queue", "priority", "timeout", "retry", "idempotency_key", "tenant"):
         assert getattr(record, name) == getattr(child, name), name
     assert record.trace_context == child.trace_context
@@ -232,10 +235,11 @@ def test_the_children_of_a_completion_are_stored_when_it_is_settled(
     job = start(store, register(store))
     complete(store, job, tags=frozenset({Tag("fine")}), children=(child,))
     assert not is_there(store, child)
+    completed_at = clock()
     clock.advance(SECOND)
     said = report(store, job, Verdict.FAILED, error=BROKEN, in_transaction=True)
     assert said.answer is Answer.ALREADY_APPLIED
-    assert_stored_as_asked(store, child, clock)
+    assert_stored_as_asked(store, child, clock, completed_at)
     assert details(store, job.id).tags == {Tag("fine")}
 
 
@@ -282,3 +286,16 @@ def test_a_child_that_takes_the_id_of_another_job_ends_the_exchange_and_writes_n
     with pytest.raises(TidemillError, match=str(taken)):
         report(store, job, Verdict.SUCCEEDED, children=(child,))
     assert state_of(store, job.id) is JobState.RUNNING
+
+
+def test_an_exchange_that_settles_a_completion_says_when_a_child_of_it_is_due(
+    store: Store,
+) -> None:
+    """D8, F1: and takes up what is due at once."""
+    job = start(store, register(store))
+    ready = new_job()
+    complete(store, job, children=(new_job(delay=SECOND), ready))
+    told = outcome(job, Verdict.FAILED, error=BROKEN, in_transaction=True)
+    reply = exchange(store, job.worker, told, claim=request(5))
+    assert reply.next_due == SECOND
+    assert [each.id for each in reply.claimed] == [ready.id]

@@ -35,6 +35,7 @@ from tidemill.conformance.scenes import (
 )
 from tidemill.errors import InvalidValue
 from tidemill.store.contract import Store
+from tidemill.store.cursors import cursor_after
 from tidemill.store.memory.clock import VirtualClock
 from tidemill.store.monitor import ListJobs
 from tidemill.store.notes import ReadLog, TakeNotes
@@ -142,7 +143,24 @@ def test_a_page_of_a_log_is_clamped(store: Store) -> None:
     assert len(store.perform_sync(ReadLog(job.id, limit=-1)).lines) == 1
 
 
-@pytest.mark.parametrize("cursor", ["", "?", "AAAA", "é", "_" * 22])
+def test_the_lines_of_one_attempt_are_read_page_by_page(store: Store) -> None:
+    """D2, L2."""
+    worker = register(store)
+    job = start(store, worker, retry=AT_ONCE)
+    for _ in range(3):
+        note(store, job, line(1), line(2), line(3))
+        report(store, job, Verdict.RELEASED)
+        job = claim_one(store, worker)
+    second = Attempt(2)
+    page = store.perform_sync(ReadLog(job.id, second, limit=2))
+    assert [(each.attempt, each.number) for each in page.lines] == [(2, 1), (2, 2)]
+    rest = store.perform_sync(ReadLog(job.id, second, cursor=page.next_cursor, limit=2))
+    assert [(each.attempt, each.number) for each in rest.lines] == [(2, 3)]
+    assert rest.next_cursor is None
+    assert store.perform_sync(ReadLog(job.id, Attempt(9))).lines == ()
+
+
+@pytest.mark.parametrize("cursor", ["", "?", "AAAA", "é", "_" * 23, cursor_after(fresh_job_id())])
 def test_a_cursor_that_no_log_gave_is_refused(store: Store, cursor: str) -> None:
     """D2, L2."""
     with pytest.raises(InvalidValue, match="is not a page cursor"):

@@ -39,10 +39,10 @@ class Batching:
         if outcomes > 1:
             self.limit = outcomes // 2
 
-    def lighten(self, entry: Pending) -> Pending | None:
-        """What to offer instead of an outcome that was refused alone; None drops it."""
+    def lighten(self, entry: Pending, why: str) -> Pending | None:
+        """What to offer instead of an outcome that was refused alone, and why; None drops it."""
         if entry.bare_since is None:
-            outcome = bare(entry.outcome)
+            outcome = bare(entry.outcome, why)
             return Pending(entry.worker, outcome, alone=True, bare_since=self.answers)
         if self.answers <= entry.bare_since:
             return entry

@@ -138,8 +138,6 @@ class Exchanges:
             return
         if not self._pacing.degraded:
             commands.append(NoticeDegraded(event.why))
-        for entry in travelled:
-            entry.alone = entry.alone or entry.keyed
         self._holdings.put_back(travelled)
         self._pacing.failed(at, outcomes=bool(self._holdings.pending))
 
@@ -180,7 +178,7 @@ class Exchanges:
     def _lighten(
         self, at: float, entry: Pending, why: str, commands: list[Command]
     ) -> tuple[Pending, ...]:
-        lighter = self._batching.lighten(entry)
+        lighter = self._batching.lighten(entry, why)
         if lighter is None:
             self._holdings.dropped[entry.worker, entry.pair] = entry.outcome
             commands.append(NoticeDropped(entry.worker, entry.pair, why))

@@ -72,11 +72,6 @@ class Pending:
         """The rows to be written beside its job's own: log lines and jobs that it leaves."""
         return len(self.outcome.lines) + len(self.outcome.children)
 
-    @property
-    def keyed(self) -> bool:
-        """Whether a job that it leaves carries a key, which somebody else may be about to take."""
-        return any(child.idempotency_key is not None for child in self.outcome.children)
-
 
 class Holdings:
     """Everything a node holds, and the count of its slots."""
@@ -143,14 +138,11 @@ class Holdings:
         return travelled
 
     def put_back(self, entries: tuple[Pending, ...]) -> None:
-        """Return outcomes to the front, in their order.
-
-        One that travelled alone, or is to do so from now on, lets others go first.
-        """
-        last = [entry for entry in entries if entry.alone or len(entries) == 1]
-        first = [entry for entry in entries if not (entry.alone or len(entries) == 1)]
-        self.pending.extendleft(reversed(first))
-        self.pending.extend(last)
+        """Return outcomes to the front, in their order; one that was alone lets others go first."""
+        if len(entries) == 1:
+            self.pending.append(entries[0])
+        else:
+            self.pending.extendleft(reversed(entries))
 
 
 def _light_enough(worker: WorkerId, ready: list[Pending], limit: int) -> list[Pending]:

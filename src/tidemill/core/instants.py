@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -43,6 +44,17 @@ def expiry(job: NewJob, now: datetime) -> datetime | None:
     if job.not_after is not None:
         return job.not_after.astimezone(UTC)
     return None if job.expires is None else after(now, job.expires)
+
+
+def counted_from(instant: datetime, job: NewJob) -> NewJob:
+    """The same job with its waits counted from this instant, whenever it is stored."""
+    return replace(
+        job,
+        delay=None,
+        due_at=job.due_at if job.delay is None else after(instant, job.delay),
+        expires=None,
+        not_after=job.not_after if job.expires is None else after(instant, job.expires),
+    )
 
 
 def has_expired(attempt: Attempt, not_after: datetime | None, now: datetime) -> bool:

@@ -51,21 +51,21 @@ def storable_note(note: Note, bounds: Bounds) -> Note:
     )
 
 
-def bare(outcome: Outcome) -> Outcome:
-    """The least that can be recorded of an outcome that a store refused whole.
+def bare(outcome: Outcome, why: str) -> Outcome:
+    """The least that can be recorded of an outcome that a store refused whole, with its reason.
 
     What decides over the job stays: the verdict, the wait, the cause, and the names by which a
     policy judges an error. What is only kept goes: tags, progress, log lines, an error's detail. A
-    success that had nothing of that cannot be stored with its output and children, and so is none:
-    it becomes a failed attempt with that reason.
+    success that left jobs, or had nothing of all that, cannot be stored with what follows from it,
+    and so is none: it becomes a failed attempt with that reason, and keeps what it has said.
     """
-    kept = outcome.error and replace(outcome.error, detail="")
-    lighter = replace(outcome, error=kept, tags=frozenset(), progress=None, lines=())
     if outcome.verdict is not Verdict.SUCCEEDED:
-        return _without_gains(lighter)
-    if lighter != outcome:
-        return lighter
-    message = "The store refused the full record of this attempt, which had succeeded."
+        kept = outcome.error and replace(outcome.error, detail="")
+        return replace(_silent(_without_gains(outcome)), error=kept)
+    silent = replace(_silent(outcome), tags=frozenset())
+    if silent != outcome and not outcome.children:
+        return silent
+    message = f"The store refused the full record of this attempt, which had succeeded: {why}"
     return _failed(outcome, ErrorInfo(OUTCOME_REFUSED, message))
 
 
@@ -77,10 +77,10 @@ def barest(outcome: Outcome) -> Outcome:
     one that was given back to the queue stays so.
     """
     if outcome.verdict is Verdict.RELEASED:
-        return outcome
+        return _silent(outcome)
     message = "The store refused the record of this attempt, and the bare one as well."
     failed = _failed(outcome, ErrorInfo(OUTCOME_REFUSED, message))
-    return replace(failed, delay=None, cause=None, progress=None, lines=())
+    return replace(_silent(failed), delay=None, cause=None)
 
 
 def storable_text(text: str, limit: int) -> str:
@@ -100,6 +100,10 @@ def storable_text(text: str, limit: int) -> str:
 def _failed(outcome: Outcome, error: ErrorInfo) -> Outcome:
     """The same attempt as a failed one, without what only a success brings."""
     return replace(_without_gains(outcome), verdict=Verdict.FAILED, error=error)
+
+
+def _silent(outcome: Outcome) -> Outcome:
+    return replace(outcome, progress=None, lines=())
 
 
 def _without_gains(outcome: Outcome) -> Outcome:

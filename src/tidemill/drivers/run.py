@@ -8,10 +8,21 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from tidemill.errors import AnswerLost, Refused, StoreUnavailable
-from tidemill.sql.program import COMMIT, Batch, Commit, FollowUp, Program, Row, Statement, each
+from tidemill.sql.program import (
+    COMMIT,
+    Batch,
+    Commit,
+    FollowUp,
+    Program,
+    Row,
+    Statement,
+    Step,
+    each,
+)
 
 _log = logging.getLogger("tidemill.store")
 
@@ -107,7 +118,8 @@ Closing = Callable[[T], Sequence[Statement]]
 with a follow-up has said it too late for that, and leaves it to its caller."""
 
 _TOLD = (StoreUnavailable, Refused)
-"""What says that nothing was written, and may not be told of a program that has committed."""
+"""What says that nothing was written: a program hears of it, and may have a part of it undone. It
+may not be told of a program that has committed."""
 
 
 def nothing_else(_answer: object) -> Sequence[Statement]:
@@ -198,10 +210,10 @@ class _Progress:
 
 
 def _steps(program: Program[T], progress: _Progress, *, write: bool) -> Deeds[T]:
-    rows: Sequence[Row] | None = None
+    go_on: Callable[[], Step] = partial(next, program)
     while True:
         try:
-            step = next(program) if rows is None else program.send(rows)
+            step = go_on()
         except StopIteration as stop:
             answer: T = stop.value
             return answer
@@ -209,23 +221,30 @@ def _steps(program: Program[T], progress: _Progress, *, write: bool) -> Deeds[T]
             if progress.opened:
                 yield COMMIT
                 progress.opened, progress.committed = False, True
-            rows = (yield step) if isinstance(step, FollowUp) else ()
+            go_on = partial(program.send, (yield step) if isinstance(step, FollowUp) else ())
             continue
         if not progress.opened:
             yield Begin(write)
             progress.opened = True
-        rows = yield step
+        try:
+            rows = yield step
+        except _TOLD as error:
+            go_on = partial(program.throw, error)
+        else:
+            go_on = partial(program.send, rows)
 
 
 def _drive(deeds: Deeds[T], executor: Executor, follow: Callable[[FollowUp], object]) -> T:
-    rows: Sequence[Row] | None = None
+    go_on: Callable[[], Deed] = partial(next, deeds)
     try:
         while True:
-            deed = next(deeds) if rows is None else deeds.send(rows)
+            deed = go_on()
             try:
                 rows = _do(deed, executor, follow)
             except _TOLD as error:
-                deeds.throw(error)
+                go_on = partial(deeds.throw, error)
+            else:
+                go_on = partial(deeds.send, rows)
     except StopIteration as stop:
         answer: T = stop.value
         return answer
@@ -253,14 +272,16 @@ def _do(deed: Deed, executor: Executor, follow: Callable[[FollowUp], object]) ->
 async def _drive_async(
     deeds: Deeds[T], executor: AsyncExecutor, follow: Callable[[FollowUp], Awaitable[object]]
 ) -> T:
-    rows: Sequence[Row] | None = None
+    go_on: Callable[[], Deed] = partial(next, deeds)
     try:
         while True:
-            deed = next(deeds) if rows is None else deeds.send(rows)
+            deed = go_on()
             try:
                 rows = await _do_async(deed, executor, follow)
             except _TOLD as error:
-                deeds.throw(error)
+                go_on = partial(deeds.throw, error)
+            else:
+                go_on = partial(deeds.send, rows)
     except StopIteration as stop:
         answer: T = stop.value
         return answer

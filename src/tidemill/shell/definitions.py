@@ -78,4 +78,5 @@ class HandlerContext(Protocol):
 ContextFactory = Callable[
     [Claimed, Cancellation, Callable[[], datetime], AttemptTalk], HandlerContext
 ]
-"""Makes an attempt's context: from its job, its cancellation, the store's time, its completion."""
+"""Makes an attempt's context: from its job, its cancellation, the store's time, and what it tells
+its worker by."""

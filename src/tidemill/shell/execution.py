@@ -27,7 +27,7 @@ from tidemill.shell.ears import DEAF, Ears
 from tidemill.shell.endings import decoded, ending_of, no_handler
 from tidemill.shell.forks import end_here
 from tidemill.shell.leaving import Leaving
-from tidemill.shell.notepad import Notepad
+from tidemill.shell.notepad import NOTHING, Notepad, Said
 from tidemill.shell.processes import Processes
 from tidemill.shell.scope import Injection, Scopes, scopes_for
 from tidemill.shell.scoped import Given, ScopedAttempt
@@ -57,9 +57,21 @@ class Execution:
         self.cancellation = Cancellation()
         self.interrupt = interrupt
         self.ears = ears
-        self.notepad = Notepad(ears.note)
+        self.notepad: Notepad | None = None
+        self.leaving: Leaving | None = None
         self.reason: CancelReason | None = None
         self.actor: str | None = None
+
+    def open_notepad(self) -> Notepad:
+        """Where the handler says how it goes; one that has no context says nothing."""
+        self.notepad = Notepad(self.ears.note)
+        return self.notepad
+
+    def end(self) -> Said:
+        """The handler has ended: what it said last. What it left running is not heard any more."""
+        if self.leaving is not None:
+            self.leaving.close()
+        return NOTHING if self.notepad is None else self.notepad.close()
 
     def cancel(self, reason: CancelReason, actor: str | None = None) -> None:
         """Tell the handler to stop, and interrupt it where that can be done.
@@ -152,7 +164,8 @@ class Executor:
     def _start_process(
         self, processes: Processes, job: Claimed, execution: Execution, report: Report
     ) -> None:
-        attempt = processes.attempt(job, execution.ears.begin_completion, execution.notepad)
+        notepad = execution.open_notepad()
+        attempt = processes.attempt(job, execution.ears.begin_completion, notepad)
 
         def interrupt() -> None:
             reason = execution.cancellation.reason
@@ -224,7 +237,8 @@ class Executor:
         self, definition: JobDefinition, job: Claimed, execution: Execution
     ) -> tuple[HandlerContext, AttemptTalk]:
         completion = Completion(execution.ears.begin_completion, definition.encode_output)
-        talk = AttemptTalk(completion, Leaving(job, completion), execution.notepad)
+        talk = AttemptTalk(completion, Leaving(job), execution.open_notepad())
+        execution.leaving = talk.leaving
         return self._context_factory(job, execution.cancellation, self._now, talk), talk
 
     async def _run_scoped(
@@ -273,4 +287,5 @@ class Executor:
 
 def _returned(context: HandlerContext, talk: AttemptTalk, value: object) -> Returned:
     """What a handler's return makes of its attempt."""
-    return Returned(talk.completion.output_of(value), context.tags, talk.leaving.close())
+    output, tags = talk.completion.made_of(value, context.tags)
+    return Returned(output, tags, talk.leaving.close())

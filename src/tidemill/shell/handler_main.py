@@ -39,8 +39,9 @@ from tidemill.shell.handler_talk import (
 )
 from tidemill.shell.inline import InlineCalls
 from tidemill.shell.monotonic import monotonic
-from tidemill.shell.notepad import Notepad, Said
+from tidemill.shell.notepad import Said
 from tidemill.shell.signals import take_signals
+from tidemill.shell.speaking import Speaker
 from tidemill.shell.store_time import StoreTime
 from tidemill.values.endings import Ending, Raised
 from tidemill.values.outcomes import ErrorInfo
@@ -113,6 +114,7 @@ class Servant:
         self._executor = Executor(
             found.definitions, found.context_factory, self._time.now, InlineCalls(), found.scopes
         )
+        self._speaker = Speaker(lambda notepad: self._pass_on(notepad.take))
         self._loop = asyncio.get_running_loop()
         self._over: asyncio.Future[None] = self._loop.create_future()
         self._busy = False
@@ -122,6 +124,7 @@ class Servant:
         """Until the worker has closed its end."""
         Thread(target=self._listen, name="tidemill-handler-listener", daemon=True).start()
         await self._over
+        self._speaker.close()
 
     def _listen(self) -> None:
         while True:
@@ -144,17 +147,13 @@ class Servant:
             self._ended(Raised(_unknown(order.job.wire_name)))
             return
         self._time.hear_at(order.now, order.at)
-        ears = Ears(self._completing, self._note)
+        ears = Ears(self._completing, self._speaker.note)
         execution = self._executor.start(order.job, self._ended, ears)
         self._running = (Pair(order.job.id, order.job.attempt), execution)
         self._mouth.say(Begun())  # from here on it may be told to stop
 
     def _completing(self) -> None:
         self._mouth.say(Completing())
-
-    def _note(self, notepad: Notepad) -> None:
-        """Passed on at once, by whoever writes: a handler that computes keeps the loop."""
-        self._pass_on(notepad.take)
 
     def _pass_on(self, take: Callable[[], Said]) -> None:
         with suppress(OSError):  # the worker is gone, and this process ends with it
@@ -174,7 +173,7 @@ class Servant:
 
     def _ended(self, ending: Ending) -> None:
         if self._running is not None:
-            self._pass_on(self._running[1].notepad.close)
+            self._pass_on(self._running[1].end)
         self._running, self._busy = None, False
         for stream in (sys.stdout, sys.stderr):
             _flush(stream)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from threading import Lock
+from threading import RLock
 
 from tidemill.errors import BoundExceeded, WrongContext
-from tidemill.shell.completion import Completion
 from tidemill.values.jobs import Claimed, NewJob
 
 
@@ -14,22 +13,16 @@ class Leaving:
 
     Args:
         job: the attempt's job, as it was claimed.
-        completion: whether the attempt is being completed in a transaction.
     """
 
-    __slots__ = ("_children", "_completion", "_job", "_lock", "_over")
+    __slots__ = ("_children", "_job", "_lock", "_over", "_sealed")
 
-    def __init__(self, job: Claimed, completion: Completion) -> None:
+    def __init__(self, job: Claimed) -> None:
         self._job = job
-        self._completion = completion
-        self._lock = Lock()
-        self._children: tuple[NewJob, ...] = ()
+        self._lock = RLock()  # a signal handler may call while another call is under way
+        self._children: list[NewJob] = []
+        self._sealed = False
         self._over = False
-
-    @property
-    def children(self) -> tuple[NewJob, ...]:
-        """What was left so far."""
-        return self._children
 
     def add(self, child: NewJob, most: int) -> None:
         """Leave one more job.
@@ -40,17 +33,25 @@ class Leaving:
         """
         with self._lock:
             self._require_open()
-            children = (*self._children, child)
-            if len(children) > most:
-                what = "Number of jobs left with one outcome"
-                raise BoundExceeded(what, len(children), most, "jobs")
-            self._children = children
+            count = len(self._children) + 1
+            if count > most:
+                raise BoundExceeded("Number of jobs left with one outcome", count, most, "jobs")
+            self._children.append(child)
+
+    def seal(self) -> tuple[NewJob, ...]:
+        """The success is about to be written in a transaction: answer what goes with it.
+
+        From here on no more can be left. Asked again, it answers the same.
+        """
+        with self._lock:
+            self._sealed = True
+            return tuple(self._children)
 
     def close(self) -> tuple[NewJob, ...]:
-        """The handler has returned: answer what it left, and take no more."""
+        """The handler has ended: answer what it left, and take no more."""
         with self._lock:
             self._over = True
-            return self._children
+            return tuple(self._children)
 
     def _require_open(self) -> None:
         job = self._job
@@ -60,10 +61,11 @@ class Leaving:
                 "outcome any more. Nothing was enqueued."
             )
             raise WrongContext(message)
-        if self._completion.begun:
+        if self._sealed:
             message = (
-                f"Attempt {job.attempt} of job {job.id} is being completed in a transaction, which "
-                "its jobs have to be part of. Nothing was enqueued. Call ctx.enqueue before "
-                "ctx.complete_in, or handle.enqueue_in(tx, …) in the transaction."
+                f"Attempt {job.attempt} of job {job.id} has been completed in a transaction, and "
+                "the jobs that it left are part of that. Nothing was enqueued. Call ctx.enqueue "
+                "before ctx.complete_in, and before the loop if the transaction may be run again; "
+                "or call handle.enqueue_in(tx, …) in the transaction."
             )
             raise WrongContext(message)

@@ -33,6 +33,7 @@ from tidemill.shell.attempt_notices import log_ending, log_not_interrupted
 from tidemill.shell.calls import StoreCalls
 from tidemill.shell.ears import Ears
 from tidemill.shell.execution import Execution, Executor
+from tidemill.shell.hearing import Hearing
 from tidemill.shell.monotonic import Monotonic
 from tidemill.shell.notepad import Notepad, Said
 from tidemill.shell.notices import log_notice, log_stood_still
@@ -77,6 +78,7 @@ class Pump:
         self._ended = False
         self._inbox: list[Event] = []
         self._executions: dict[Key, Execution] = {}
+        self._hearing = Hearing(self._loop)
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_at = math.inf
         self._calls: set[asyncio.Task[None]] = set()
@@ -196,18 +198,18 @@ class Pump:
         def report(ending: Ending) -> None:
             self._executions.pop((job.worker, pair), None)
             log_ending(job, ending, execution.reason, execution.actor)
-            if (said := execution.notepad.close()).anything:
-                self.tell(noted(self.now, said))
+            hear(execution.end())
             self.tell(Finished(self.now, job.worker, pair, ending))
 
-        def noted(at: float, said: Said) -> Noted:
-            return Noted(at, job.worker, pair, said.progress, said.lines)
+        def hear(said: Said) -> None:
+            if said.anything:
+                self.tell(Noted(self.now, job.worker, pair, said.progress, said.lines))
 
         def begin_completion() -> None:
             self.tell_threadsafe(lambda at: CompletionBegun(at, job.worker, pair))
 
         def note(notepad: Notepad) -> None:
-            self.tell_threadsafe(lambda at: noted(at, notepad.take()))
+            self._hearing.note(notepad, hear)
 
         ears = Ears(begin_completion, note)
         execution = self._parts.executor.start(job, report, ears)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import Final
+from uuid import UUID
 
 import msgspec
 
@@ -20,14 +22,37 @@ class Unsettled:
     children: tuple[NewJob, ...] = ()
 
 
+def _plain(value: object) -> object:
+    """A value of a subclass, of a user's or of a library's, as one of the class itself."""
+    match value:
+        case str():
+            return str.__str__(value)
+        case bytes():
+            return bytes(value)
+        case int():
+            return int.__int__(value)
+        case float():
+            return float.__float__(value)
+        case timedelta():
+            return timedelta(value.days, value.seconds, value.microseconds)
+        case UUID():
+            return UUID(int=value.int)
+        case _:
+            message = f"{type(value).__qualname__} cannot be written into a completion's mark"
+            raise TypeError(message)
+
+
 _TAGS: Final = msgspec.json.Decoder(frozenset[Tag])
 _ALL: Final = msgspec.json.Decoder(Unsettled)
-_ENCODER: Final = msgspec.json.Encoder(order="deterministic")
+_ENCODER: Final = msgspec.json.Encoder(order="deterministic", enc_hook=_plain)
 
 
 def write_mark(left: Unsettled) -> str:
     """The mark: an array of tags, or an object where there are jobs too."""
-    return _ENCODER.encode(left if left.children else left.tags).decode()
+    if not left.children:
+        return _ENCODER.encode(left.tags).decode()
+    children = tuple(_in_utc(child) for child in left.children)
+    return _ENCODER.encode(replace(left, children=children)).decode()
 
 
 def read_mark(stored: str) -> Unsettled:
@@ -43,3 +68,15 @@ def read_mark(stored: str) -> Unsettled:
     except (msgspec.MsgspecError, TidemillError, AttributeError, RecursionError) as error:
         message = f"what follows from the completion cannot be read: {error}"
         raise ValueError(message) from error
+
+
+def _in_utc(job: NewJob) -> NewJob:
+    """Its instants in UTC: JSON has no words for an offset with seconds, as old zones have."""
+    return replace(job, due_at=_utc(job.due_at), not_after=_utc(job.not_after))
+
+
+def _utc(instant: datetime | None) -> datetime | None:
+    if instant is None:
+        return None
+    moved = instant.astimezone(UTC)
+    return datetime.combine(moved.date(), moved.time(), UTC)

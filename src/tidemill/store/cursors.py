@@ -9,10 +9,11 @@ from uuid import UUID
 
 from tidemill.errors import InvalidValue
 from tidemill.values.ids import Attempt, JobId
-from tidemill.values.notes import JobLine
 
 _ID_BYTES = 16
-_LINE = struct.Struct(">QQ")
+_LINE = struct.Struct(">cQQ")
+_KIND = b"L"
+"""What tells a line's cursor from a job's."""
 _COUNTS = range(1 << 63)
 
 
@@ -30,9 +31,9 @@ def read_cursor(cursor: str) -> JobId:
     return JobId(UUID(bytes=_read(cursor, _ID_BYTES)))
 
 
-def cursor_after_line(line: JobLine) -> str:
+def cursor_after_line(attempt: Attempt, number: int) -> str:
     """The cursor that continues after this line of a job's log."""
-    return _write(_LINE.pack(line.attempt, line.number))
+    return _write(_LINE.pack(_KIND, attempt, number))
 
 
 def read_line_cursor(cursor: str) -> tuple[Attempt, int]:
@@ -41,8 +42,8 @@ def read_line_cursor(cursor: str) -> tuple[Attempt, int]:
     Raises:
         InvalidValue: it is not a cursor.
     """
-    attempt, number = _LINE.unpack(_read(cursor, _LINE.size))
-    if attempt not in _COUNTS or number not in _COUNTS:
+    kind, attempt, number = _LINE.unpack(_read(cursor, _LINE.size))
+    if kind != _KIND or attempt not in _COUNTS or number not in _COUNTS:
         raise _bad(cursor)
     return Attempt(attempt), number
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidemill.store.contract import Operation
-from tidemill.values.ids import JobId, WorkerId
+from tidemill.values.ids import Attempt, JobId, WorkerId
 from tidemill.values.notes import LogPage, Note
 from tidemill.values.outcomes import Reported
 
@@ -29,13 +29,15 @@ class TakeNotes(Operation[tuple[Reported, ...]]):
 class ReadLog(Operation[LogPage]):
     """One page of a job's log, oldest line first, stable while lines are added.
 
-    The lines of the job's last attempts are kept, as many as `Bounds.attempts_kept` says. `limit`
-    is clamped to the store's page size. A job that is not there has no lines.
+    The lines of the job's last attempts are kept, as many as `Bounds.attempts_kept` says. With
+    `attempt` those of one are read. `limit` is clamped to the store's page size. A job that is not
+    there has no lines, nor has an attempt.
 
     Raises:
         InvalidValue: the cursor was not made by this store.
     """
 
     job_id: JobId
+    attempt: Attempt | None = None
     cursor: str | None = None
     limit: int = 100

@@ -375,7 +375,7 @@ class Rig:
         def report(ending: Ending) -> None:
             self._running.pop(pair, None)
             log_ending(job, ending, execution.reason, execution.actor)
-            noted(execution.notepad.close())
+            noted(execution.end())
             self._inbox.append(Finished(self._bench.at(), job.worker, pair, ending))
             self._told.set()
 

@@ -76,6 +76,11 @@ class Outcome:
     lines: tuple[LogLine, ...] = ()
     in_transaction: bool = False
 
+    @property
+    def leaves_keys(self) -> bool:
+        """Whether a job that it leaves carries a key, which somebody else may be about to take."""
+        return any(child.idempotency_key is not None for child in self.children)
+
 
 class Answer(StrEnum):
     """What the store says to a report (clause D5)."""

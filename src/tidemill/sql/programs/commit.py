@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -14,6 +15,7 @@ from tidemill.core.transitions import By, check
 from tidemill.core.verdicts import Resolution, Standing, resolve
 from tidemill.errors import StoreUnavailable
 from tidemill.sql.codes import verdict_of
+from tidemill.sql.parts import Failure, tentatively
 from tidemill.sql.program import Batch, Program, Row, Statement
 from tidemill.sql.programs.complete import settle, store_children
 from tidemill.sql.programs.env import Env, chunks, read_lease, select_each
@@ -204,7 +206,7 @@ def _judge(
     reporter = replace(reporter, lease_live=live)
     answers: list[Reported] = []
     stale: list[Stale] = []
-    writes = Writes()
+    writes, keyed = Writes(), Writes()
     for outcome in outcomes:
         if outcome.job_id in busy:
             answers.append(Reported(outcome.job_id, outcome.attempt, Answer.BUSY))
@@ -212,15 +214,43 @@ def _judge(
         seen = jobs.get(outcome.job_id)
         said = yield from _answer(reporter, outcome, seen)
         if said is Answer.APPLIED and seen is not None:
-            _end(seen, outcome, reporter.worker, now, writes)
+            _end(seen, outcome, reporter.worker, now, keyed if outcome.leaves_keys else writes)
         if said is Answer.APPLIED or (said is Answer.ALREADY_APPLIED and outcome.in_transaction):
-            writes.notes.add(env, reporter.worker, outcome)
+            noted = keyed if outcome.leaves_keys else writes
+            noted.notes.add(env, reporter.worker, outcome)
         if said is Answer.STALE and seen is not None:
             stale.append(Stale(outcome, seen.holder))
         answers.append(_reported(outcome, said, seen))
     yield from write(env, writes)
+    waiting = yield from _write_keyed(env, keyed)
     yield from settle(env, [each.row for each in jobs.values()])
-    return answers, stale
+    return [_busy(each) if each.job_id in waiting else each for each in answers], stale
+
+
+def _write_keyed(env: Env, keyed: Writes) -> Program[AbstractSet[JobId]]:
+    """Write the ends that leave jobs with keys; answers those that have to wait for somebody.
+
+    Another transaction may be about to take such a key, and only its end tells. It is waited for
+    briefly, and then these ends are offered again, alone: nothing else waits for them (clause D4).
+    """
+    if not keyed.ends:
+        return frozenset()
+    ended = frozenset(JobId(end["id"]) for end in keyed.ends)  # type: ignore[arg-type]
+
+    def put_off(failure: Failure) -> AbstractSet[JobId]:
+        if isinstance(failure, StoreUnavailable):
+            return ended
+        raise failure
+
+    def written() -> Program[AbstractSet[JobId]]:
+        yield from write(env, keyed)
+        return frozenset()
+
+    return (yield from tentatively(written, put_off))
+
+
+def _busy(reported: Reported) -> Reported:
+    return Reported(reported.job_id, reported.attempt, Answer.BUSY)
 
 
 def _lock(env: Env, ids: Sequence[JobId]) -> Program[dict[JobId, Seen]]:

@@ -43,16 +43,20 @@ class Fresh:
 
 
 def enqueue(operation: Enqueue, env: Env) -> Program[tuple[Enqueued, ...]]:
-    """Judge every job against what is stored and against those before it, then insert.
+    """Store jobs that the store may hold, and answer those that are known."""
+    for job in operation.jobs:
+        admit(job, env.bounds)
+    if not operation.jobs:
+        return ()
+    return (yield from store_jobs(env, operation.jobs))
+
+
+def store_jobs(env: Env, jobs: Sequence[NewJob]) -> Program[tuple[Enqueued, ...]]:
+    """Judge admitted jobs against what is stored and against those before them, then insert.
 
     Where several transactions write at once, another one may store an id or take a key between the
     look and the insert. The insert waits for its end; what it could not store is looked at again.
     """
-    jobs = operation.jobs
-    for job in jobs:
-        admit(job, env.bounds)
-    if not jobs:
-        return ()
     now = yield from read_clock(env)
     digests = [content_digest(job) for job in jobs]
     added: set[JobId] = set()

@@ -49,7 +49,7 @@ def exchange(operation: Exchange, env: Env) -> Program[Exchanged]:
         queues = queues_of(operation.claim)
         if opening.paused:
             queues = yield from without_paused(queues)
-        left = any(each.children for each in operation.outcomes)
+        left = any(each.children or each.in_transaction for each in operation.outcomes)
         if left or any(each.state is JobState.SCHEDULED for each in reported):
             next_due = yield from find_next_due(env, queues, now)
         claimed, next_due = yield from claim(

@@ -87,10 +87,11 @@ def _judge(reporter: Reporter, note: Note, seen: Holder | None) -> Reported:
 def read_log(operation: ReadLog, env: Env) -> Program[LogPage]:
     """One line more than the page is read, to know whether another page follows."""
     start = _FIRST if operation.cursor is None else read_line_cursor(operation.cursor)
+    only = operation.attempt
+    attempt, number = start if only is None else max(start, (only, 0))
     limit = max(1, min(operation.limit, env.bounds.page_size))
-    attempt, number = start
-    asked = {"id": operation.job_id, "attempt": attempt, "number": number, "limit": limit + 1}
-    rows = yield Statement("job_log", asked)
+    place = {"attempt": attempt, "number": number, "every": only is None, "only": only or 0}
+    rows = yield Statement("job_log", {"id": operation.job_id, "limit": limit + 1, **place})
     lines = job_lines(env.dialect, rows[:limit])
     return LogPage(lines, _cursor(lines) if len(rows) > limit else None)
 
@@ -99,7 +100,7 @@ def _cursor(lines: Sequence[JobLine]) -> str | None:
     """After the last line whose place can be read, so that a page goes on."""
     placed = (line for line in reversed(lines) if line.attempt and line.number)
     last = next(placed, None)
-    return None if last is None else cursor_after_line(last)
+    return None if last is None else cursor_after_line(last.attempt, last.number)
 
 
 def log_end(env: Env, asked: JobId) -> Program[tuple[JobLine, ...]]:

@@ -7,9 +7,11 @@ from dataclasses import replace
 
 from tidemill.core.admission import admit
 from tidemill.core.fence import Reporter, answer
+from tidemill.core.instants import counted_from
 from tidemill.core.transitions import By, check
 from tidemill.store.complete import Complete, IsLeaseLive
 from tidemill.store.memory.enqueue import store_job
+from tidemill.store.memory.rows import JobRow
 from tidemill.store.memory.tables import Work
 from tidemill.values.ids import JobId
 from tidemill.values.jobs import NewJob
@@ -68,9 +70,15 @@ def settle(work: Work, job_ids: Iterable[JobId]) -> None:
             children=(),
         )
         work.tables.save_job(settled)
-        children += row.children
+        children += (_since(row, child) for child in row.children)
     for child in children:
         store_job(work, child)
+
+
+def _since(row: JobRow, child: NewJob) -> NewJob:
+    """Waits of the jobs left count from the success, whenever it is settled."""
+    finished_at = row.record.finished_at
+    return child if finished_at is None else counted_from(finished_at, child)
 
 
 def settle_some(work: Work, limit: int) -> int:

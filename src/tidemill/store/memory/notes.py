@@ -69,6 +69,13 @@ def read_log(work: Work, operation: ReadLog) -> LogPage:
     start = _FIRST if operation.cursor is None else read_line_cursor(operation.cursor)
     limit = min(max(operation.limit, 1), work.bounds.page_size)
     lines = work.tables.lines(operation.job_id)
-    rest = [line for line in lines if (line.attempt, line.number) > start]
+    only = operation.attempt
+    rest = [
+        line
+        for line in lines
+        if (line.attempt, line.number) > start and only in {None, line.attempt}
+    ]
     page = tuple(rest[:limit])
-    return LogPage(page, cursor_after_line(page[-1]) if len(rest) > limit else None)
+    if len(rest) <= limit:
+        return LogPage(page, None)
+    return LogPage(page, cursor_after_line(page[-1].attempt, page[-1].number))

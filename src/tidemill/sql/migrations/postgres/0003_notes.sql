@@ -1,4 +1,6 @@
--- min_compatible: 1
+-- min_compatible: 3
+--
+-- Older workers would settle a completion without the jobs that it left.
 
 -- What the latest attempt that said anything said of its progress, as JSON text.
 ALTER TABLE {{jobs}} ADD COLUMN IF NOT EXISTS progress text COLLATE "C";

@@ -11,7 +11,7 @@ RETURNING id
 
 -- name: reported_jobs
 SELECT id, state, worker_id, attempt, retry, failures, failures_base, lapses, lapses_base,
-    cancel_requested, started_at, due_at, unsettled
+    cancel_requested, started_at, finished_at, due_at, unsettled
 FROM {{jobs}} WHERE id IN (:ids*)
 
 -- name: recorded_verdict

@@ -10,11 +10,8 @@ RETURNING id
 SELECT id, state, worker_id, attempt FROM {{jobs}} WHERE id = :id
 
 -- name: unsettled_jobs
-SELECT id, unsettled FROM {{jobs}} WHERE unsettled IS NOT NULL
+SELECT id, attempt, unsettled, finished_at FROM {{jobs}} WHERE unsettled IS NOT NULL
 ORDER BY worker_id, id LIMIT :limit
-
--- name: unsettled_job
-SELECT id, unsettled FROM {{jobs}} WHERE id = :id
 
 -- name: settle_jobs
 UPDATE {{jobs}} SET unsettled = NULL WHERE id IN (:ids*)

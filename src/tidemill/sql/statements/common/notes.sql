@@ -12,7 +12,7 @@ DELETE FROM {{log_lines}} WHERE job_id = :job_id AND attempt <= :last
 
 -- name: job_log
 SELECT attempt, number, at, message, fields FROM {{log_lines}}
-WHERE job_id = :id AND (attempt, number) > (:attempt, :number)
+WHERE job_id = :id AND (attempt, number) > (:attempt, :number) AND (:every OR attempt = :only)
 ORDER BY attempt, number LIMIT :limit
 
 -- name: job_log_end

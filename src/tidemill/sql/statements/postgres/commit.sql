@@ -18,7 +18,7 @@ RETURNING id
 -- name: reported_jobs
 -- Differs because rows are locked one by one, and those that others hold are passed over.
 SELECT id, state, worker_id, attempt, retry, failures, failures_base, lapses, lapses_base,
-    cancel_requested, started_at, due_at, unsettled
+    cancel_requested, started_at, finished_at, due_at, unsettled
 FROM {{jobs}} WHERE id IN (:ids*) ORDER BY id FOR UPDATE SKIP LOCKED
 
 -- name: end_attempt

@@ -12,3 +12,11 @@ SELECT NULL::timestamptz AS value WHERE false
 
 -- name: notify
 SELECT pg_notify(:channel::text, '')
+
+-- name: shorten_waits
+-- Differs because a lock may have to be waited for. Undoing the part restores what was set.
+SELECT current_setting('lock_timeout') AS before, set_config('lock_timeout', :wait::text, true) AS now
+
+-- name: restore_waits
+-- Differs because of the same.
+SELECT set_config('lock_timeout', :before::text, true) AS now
