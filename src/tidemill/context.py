@@ -45,19 +45,18 @@ class JobContext:
         now: tells the store's time.
         talk: how the worker hears of what the handler says and leaves.
         store: where the job is stored; None where this process has none.
-        bounds: what tags are held against.
+        bounds: what the handler says and leaves is held against.
     """
 
     __slots__ = (
         "_bounds",
         "_cancellation",
-        "_completer",
         "_job",
-        "_leaver",
         "_lock",
-        "_notepad",
         "_now",
+        "_store",
         "_tags",
+        "_talk",
     )
 
     def __init__(
@@ -71,9 +70,8 @@ class JobContext:
         bounds: Bounds = DEFAULT_BOUNDS,
     ) -> None:
         self._job = job
-        self._completer = Completer(job, talk, lambda: self.tags, store, bounds)
-        self._leaver = Leaver(job, talk.leaving, store, bounds)
-        self._notepad = talk.notepad
+        self._talk = talk
+        self._store = store
         self._cancellation = cancellation
         self._now = now
         self._bounds = bounds
@@ -184,7 +182,7 @@ class JobContext:
             InvalidValue: the fraction is no number from 0 to 1.
         """
         word = Progress(_fraction(fraction), text_of(message), self._now())
-        self._notepad.put(storable_progress(word, self._bounds))
+        self._talk.notepad.put(storable_progress(word, self._bounds))
 
     def log(self, message: str, /, **fields: object) -> None:
         """Keep a line with this attempt, with whatever fields: `ctx.log("copied", rows=12)`.
@@ -196,13 +194,13 @@ class JobContext:
         with it into 4,096 are replaced by their size, and after 500 lines one more says that no
         further ones are kept. What a stale attempt logs is dropped.
         """
-        most, number = self._bounds.log_lines, self._notepad.next_number()
+        most, number = self._bounds.log_lines, self._talk.notepad.next_number()
         if number > most + 1:
             return
         said = LogLine(number, self._now(), f"No more lines are kept: an attempt has {most:,}.")
         if number <= most:
             said = replace(said, message=text_of(message), fields=write_fields(fields))
-        self._notepad.put(None, (storable_line(said, self._bounds),))
+        self._talk.notepad.put(None, (storable_line(said, self._bounds),))
 
     def enqueue(self, job: BoundJob[R], /) -> JobRef[R]:
         """Have a job stored with this attempt's success: `ctx.enqueue(handle.bind(…))`.
@@ -218,7 +216,8 @@ class JobContext:
             BoundExceeded, InvalidValue: it cannot be stored, or is one too many.
             WrongContext: this attempt is being completed in a transaction, or has ended.
         """
-        return self._leaver.leave(job)
+        leaver = Leaver(self._job, self._talk.leaving, self._store, self._bounds)
+        return leaver.leave(job)
 
     @overload
     def complete_in(self, tx: SyncTx, /, output: object = None) -> None: ...
@@ -249,7 +248,8 @@ class JobContext:
             EncodingError: the output cannot be written down.
             BoundExceeded: the output is too large.
         """
-        return self._completer.complete_in(tx, output)
+        completer = Completer(self._job, self._talk, lambda: self.tags, self._store, self._bounds)
+        return completer.complete_in(tx, output)
 
     @property
     def tags(self) -> frozenset[Tag]:

@@ -5,9 +5,10 @@ from uuid import UUID
 
 import pytest
 
-from tidemill.core.fence import Reporter, admits, answer, answer_note
+from tidemill.core.fence import Reporter, admits, answer, judge_note
 from tidemill.values.ids import Attempt, JobId, WorkerId
 from tidemill.values.jobs import Holder
+from tidemill.values.notes import Note
 from tidemill.values.outcomes import Answer, Outcome, Verdict
 from tidemill.values.states import JobState
 
@@ -38,8 +39,9 @@ def test_a_report_and_a_note_write_iff_every_one_of_the_four_conditions_holds(
     reporter = Reporter(WORKER, lease_live=live)
     holds = state is JobState.RUNNING and worker == WORKER and attempt == 2 and live
     assert admits(reporter, Attempt(2), row(state, worker, attempt)) is holds
-    said = answer_note(reporter, Attempt(2), row(state, worker, attempt))
-    assert said is (Answer.APPLIED if holds else Answer.STALE)
+    note = Note(job_id=JobId(UUID(int=9)), attempt=Attempt(2))
+    said = judge_note(reporter, note, row(state, worker, attempt))
+    assert said.answer is (Answer.APPLIED if holds else Answer.STALE)
 
 
 @pytest.mark.parametrize("verdict", REPORTABLE)

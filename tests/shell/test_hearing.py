@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -65,6 +66,26 @@ async def test_what_is_said_after_it_was_heard_is_heard_again() -> None:
         log(pad)
         await heard.hear(number)
     assert heard.said == [("pad", [1]), ("pad", [2]), ("pad", [3])]
+
+
+def test_a_word_said_at_the_end_of_the_stack_silences_nobody() -> None:
+    """What the loop could not be told of, it is told of with the next word, whoever says it."""
+
+    class Loop:
+        calls = 0
+
+        def call_soon_threadsafe(self, _call):
+            self.calls += 1
+            if self.calls == 1:
+                raise RecursionError
+
+    loop: Any = Loop()
+    hearing = Hearing(loop)
+    deep, other = (Notepad(lambda pad: hearing.note(pad, lambda _: None)) for _ in range(2))
+    with pytest.raises(RecursionError):
+        log(deep)
+    log(other)
+    assert loop.calls == 2
 
 
 def test_nobody_is_told_when_the_loop_has_closed() -> None:

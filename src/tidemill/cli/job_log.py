@@ -8,6 +8,7 @@ import click
 
 from tidemill.cli import exits
 from tidemill.cli.output import console, json_option, print_json
+from tidemill.cli.parameters import page_options
 from tidemill.cli.source import opened, store_options
 from tidemill.values.notes import LogPage
 
@@ -21,16 +22,7 @@ from tidemill.values.notes import LogPage
     metavar="N",
     help="Only the lines of this attempt.",
 )
-@click.option(
-    "-n",
-    "--limit",
-    type=click.IntRange(min=1),
-    default=100,
-    show_default=True,
-    metavar="N",
-    help="The most lines to show; a store shows no more than its page size, 200, at once.",
-)
-@click.option("--cursor", help="Continue after an earlier page, with the cursor it ended with.")
+@page_options("lines", default=100)
 @json_option
 def show_log(
     *,

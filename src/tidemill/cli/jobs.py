@@ -12,7 +12,7 @@ from tidemill.cli import exits
 from tidemill.cli.job_actions import cancel, requeue, rerun, run_now
 from tidemill.cli.job_log import show_log
 from tidemill.cli.output import console, json_option, print_json
-from tidemill.cli.parameters import to_states
+from tidemill.cli.parameters import page_options, to_states
 from tidemill.cli.source import ListCommand, opened, store_options
 from tidemill.values.monitor import JobPage
 from tidemill.values.states import JobState
@@ -37,16 +37,7 @@ def jobs() -> None:
 @click.option(
     "--wire-name", metavar="NAME", help="Only jobs of this wire name, such as orders.capture."
 )
-@click.option(
-    "-n",
-    "--limit",
-    type=click.IntRange(min=1),
-    default=50,
-    show_default=True,
-    metavar="N",
-    help="The most jobs to show; a store shows no more than its page size, 200, at once.",
-)
-@click.option("--cursor", help="Continue after an earlier page, with the cursor it ended with.")
+@page_options("jobs", default=50)
 @json_option
 def list_jobs(
     *,

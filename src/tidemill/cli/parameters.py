@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
+from typing import Any, TypeVar
 
 import click
 
@@ -10,6 +12,7 @@ from tidemill.errors import ConfigurationError
 from tidemill.values.durations import duration
 from tidemill.values.states import JobState
 
+F = TypeVar("F", bound=Callable[..., Any])
 Queues = tuple[str, ...] | dict[str, int]
 """Names in strict order, or names with weights."""
 
@@ -57,3 +60,20 @@ def to_states(value: str | tuple[JobState, ...]) -> tuple[JobState, ...]:
         raise click.BadParameter(
             f"{value!r} names a state that does not exist; there are {', '.join(JobState)}."
         ) from error
+
+
+def page_options(what: str, *, default: int) -> Callable[[F], F]:
+    """Give a command the options of a page: how many of `what` it shows, and where it begins."""
+    limit = click.option(
+        "-n",
+        "--limit",
+        type=click.IntRange(min=1),
+        default=default,
+        show_default=True,
+        metavar="N",
+        help=f"The most {what} to show; a store shows no more than its page size, 200, at once.",
+    )
+    cursor = click.option(
+        "--cursor", help="Continue after an earlier page, with the cursor it ended with."
+    )
+    return lambda command: limit(cursor(command))

@@ -23,12 +23,7 @@ from tidemill.core.commands import (
     DoTakeNotes,
     Drained,
     Execute,
-    NoticeDegraded,
-    NoticeDropped,
-    NoticeLapsed,
-    NoticeRecovered,
-    NoticeReleased,
-    NoticeStale,
+    Notice,
     RegisterAnew,
     WakeAt,
 )
@@ -196,17 +191,11 @@ class VirtualShell:
                 self._timeline.after(0.0, partial(self._pulsate, doubted))
             case Drained():
                 self.ended = True
-            case (
-                NoticeStale()
-                | NoticeLapsed()
-                | NoticeReleased()
-                | NoticeDropped()
-                | NoticeDegraded()
-                | NoticeRecovered()
-            ):
-                self.notices.append(command)
             case _:
-                assert_never(command)
+                self._notice(command)
+
+    def _notice(self, notice: Notice) -> None:
+        self.notices.append(notice)
 
     def _wake(self, alarm: int) -> None:
         if alarm == self._alarm:

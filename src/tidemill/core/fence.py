@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from tidemill.values.ids import Attempt, WorkerId
 from tidemill.values.jobs import Holder
-from tidemill.values.outcomes import Answer, Outcome, Verdict
+from tidemill.values.notes import Note
+from tidemill.values.outcomes import Answer, Outcome, Reported, Verdict
 from tidemill.values.states import JobState
 
 
@@ -34,11 +35,14 @@ def admits(reporter: Reporter, attempt: Attempt, holder: Holder) -> bool:
     )
 
 
-def answer_note(reporter: Reporter, attempt: Attempt, holder: Holder | None) -> Answer:
-    """What to say to a note of an attempt; `holder` as the locked row says, None without a row."""
+def judge_note(reporter: Reporter, note: Note, holder: Holder | None) -> Reported:
+    """The answer to a note; `holder` as the locked row says, None without a row."""
+    job_id, attempt = note.job_id, note.attempt
     if holder is None:
-        return Answer.GONE
-    return Answer.APPLIED if admits(reporter, attempt, holder) else Answer.STALE
+        return Reported(job_id, attempt, Answer.GONE)
+    if admits(reporter, attempt, holder):
+        return Reported(job_id, attempt, Answer.APPLIED, holder.state)
+    return Reported(job_id, attempt, Answer.STALE, holder.state, holder)
 
 
 def answer(

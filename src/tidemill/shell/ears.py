@@ -12,7 +12,7 @@ def _hear_nothing(*_: object) -> None:
     """Nobody listens."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Ears:
     """How a worker hears; both are called from any thread.
 

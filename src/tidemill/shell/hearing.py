@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Final
 
 from tidemill.shell.notepad import Notepad, Said
@@ -35,9 +34,17 @@ class Hearing:
         """
         self._news.append((notepad, hear))
         if not self._called:
-            self._called = True
-            with suppress(RuntimeError):  # the loop has closed: nobody is left to tell
-                self._loop.call_soon_threadsafe(self._wait)
+            self._call()
+
+    def _call(self) -> None:
+        self._called = True
+        try:
+            self._loop.call_soon_threadsafe(self._wait)
+        except RecursionError:  # the end of somebody's stack: the next word calls again
+            self._called = False
+            raise
+        except RuntimeError:  # the loop has closed: nobody is left to tell
+            return
 
     def _wait(self) -> None:
         self._loop.call_later(PAUSE_SECONDS, self._take)

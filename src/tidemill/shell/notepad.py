@@ -42,8 +42,8 @@ class Notepad:
 
     def __init__(self, note: Callable[[Notepad], None]) -> None:
         self._note = note
-        self._progress = deque[Progress](maxlen=1)
-        self._lines = deque[LogLine]()
+        self._progress: deque[Progress] = deque(maxlen=1)
+        self._lines: deque[LogLine] = deque()
         self._numbers = count(1)
         self._asked = False
         self._closed = False

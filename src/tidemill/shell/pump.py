@@ -17,12 +17,6 @@ from tidemill.core.commands import (
     DoTakeNotes,
     Drained,
     Execute,
-    NoticeDegraded,
-    NoticeDropped,
-    NoticeLapsed,
-    NoticeRecovered,
-    NoticeReleased,
-    NoticeStale,
     RegisterAnew,
     WakeAt,
 )
@@ -115,6 +109,8 @@ class Pump:
 
         try:
             self._loop.call_soon_threadsafe(take)
+        except RecursionError:  # the end of the stack of whoever tells, who has to know
+            raise
         except RuntimeError:  # the loop has closed: nobody is left to tell
             return
 
@@ -182,14 +178,7 @@ class Pump:
             case Drained(unreported):
                 self._end()
                 self.drained.set_result(unreported)
-            case (
-                NoticeStale()
-                | NoticeLapsed()
-                | NoticeReleased()
-                | NoticeDropped()
-                | NoticeDegraded()
-                | NoticeRecovered()
-            ):
+            case _:
                 log_notice(command)
 
     def _execute(self, job: Claimed) -> None:

@@ -33,8 +33,9 @@ class Speaker:
         """Have what is on this pad sent a moment later. From any thread."""
         self._news.put(notepad)
         if self._thread is None:
-            self._thread = Thread(target=self._speak, name=_NAME, daemon=True)
-            self._thread.start()
+            thread = Thread(target=self._speak, name=_NAME, daemon=True)
+            thread.start()
+            self._thread = thread
 
     def close(self) -> None:
         """Have the thread end, once it has sent what it was told of, and wait for it."""

@@ -9,7 +9,7 @@ from tidemill.shell.leaving import Leaving
 from tidemill.shell.notepad import Notepad
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class AttemptTalk:
     """One attempt's ways of saying something.
 

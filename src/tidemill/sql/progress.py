@@ -12,10 +12,7 @@ _decoder = msgspec.json.Decoder(JobProgress)
 
 def write_progress(attempt: Attempt, word: Progress) -> str:
     """What this attempt says, which has been made storable."""
-    progress = JobProgress(
-        attempt=attempt, fraction=word.fraction, message=word.message, at=word.at
-    )
-    return msgspec.json.encode(progress).decode()
+    return msgspec.json.encode(JobProgress.of(attempt, word)).decode()
 
 
 def read_progress(stored: str) -> JobProgress:

@@ -26,12 +26,6 @@ from tidemill.core.commands import (
     DoTakeNotes,
     Drained,
     Execute,
-    NoticeDegraded,
-    NoticeDropped,
-    NoticeLapsed,
-    NoticeRecovered,
-    NoticeReleased,
-    NoticeStale,
     RegisterAnew,
     WakeAt,
 )
@@ -338,14 +332,7 @@ class Rig:
             case RegisterAnew(_, why):
                 message = f"The harness lost its lease, which never ends: {why}."
                 raise StoreError(message)
-            case (
-                NoticeStale()
-                | NoticeLapsed()
-                | NoticeReleased()
-                | NoticeDropped()
-                | NoticeDegraded()
-                | NoticeRecovered()
-            ):
+            case _:
                 log_notice(command)
 
     async def _exchange(self, command: DoExchange) -> None:

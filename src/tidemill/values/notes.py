@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from datetime import datetime
-from typing import cast
+from typing import Self, cast
 
 from tidemill.values.ids import Attempt, JobId
 
@@ -64,6 +64,11 @@ class JobProgress:
     fraction: float | None
     message: str
     at: datetime
+
+    @classmethod
+    def of(cls, attempt: Attempt, word: Progress) -> Self:
+        """What this attempt said."""
+        return cls(attempt=attempt, fraction=word.fraction, message=word.message, at=word.at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -51,6 +51,7 @@ class Seen:
 class Writes:
     """What is to be written for the whole batch."""
 
+    ended: list[JobId] = field(default_factory=list[JobId])
     ends: list[dict[str, object]] = field(default_factory=list[dict[str, object]])
     attempts: list[dict[str, object]] = field(default_factory=list[dict[str, object]])
     tags: list[dict[str, object]] = field(default_factory=list[dict[str, object]])
@@ -107,6 +108,7 @@ def apply(
     due_at: object = seen.row["due_at"]
     if resolution.delay is not None:
         due_at = after(now, resolution.delay)
+    writes.ended.append(outcome.job_id)
     writes.ends.append(
         {
             "id": outcome.job_id,
@@ -233,13 +235,12 @@ def _write_keyed(env: Env, keyed: Writes) -> Program[AbstractSet[JobId]]:
     Another transaction may be about to take such a key, and only its end tells. It is waited for
     briefly, and then these ends are offered again, alone: nothing else waits for them (clause D4).
     """
-    if not keyed.ends:
+    if not keyed.ended:
         return frozenset()
-    ended = frozenset(JobId(end["id"]) for end in keyed.ends)  # type: ignore[arg-type]
 
     def put_off(failure: Failure) -> AbstractSet[JobId]:
         if isinstance(failure, StoreUnavailable):
-            return ended
+            return frozenset(keyed.ended)
         raise failure
 
     def written() -> Program[AbstractSet[JobId]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tidemill.core.fence import Reporter, answer_note
+from tidemill.core.fence import Reporter, judge_note
 from tidemill.core.storable import storable_note
 from tidemill.sql.program import Batch, Program, Statement
 from tidemill.sql.programs.env import Env, read_lease, select_each
@@ -14,7 +14,6 @@ from tidemill.sql.rows import holder, job_id, job_lines
 from tidemill.store.cursors import cursor_after_line, read_line_cursor
 from tidemill.store.notes import ReadLog, TakeNotes
 from tidemill.values.ids import JobId, WorkerId
-from tidemill.values.jobs import Holder
 from tidemill.values.notes import JobLine, LogPage, Note
 from tidemill.values.outcomes import Answer, Outcome, Reported
 
@@ -70,18 +69,12 @@ def take_notes(operation: TakeNotes, env: Env) -> Program[tuple[Reported, ...]]:
         if note.job_id in busy:
             answers.append(Reported(note.job_id, note.attempt, Answer.BUSY))
             continue
-        said = _judge(reporter, note, locked.get(note.job_id))
+        said = judge_note(reporter, note, locked.get(note.job_id))
         if said.answer is Answer.APPLIED:
             writes.add(env, worker, storable_note(note, env.bounds))
         answers.append(said)
     yield from write_notes(writes)
     return tuple(answers)
-
-
-def _judge(reporter: Reporter, note: Note, seen: Holder | None) -> Reported:
-    said = answer_note(reporter, note.attempt, seen)
-    state = seen.state if seen else None
-    return Reported(note.job_id, note.attempt, said, state, seen if said is Answer.STALE else None)
 
 
 def read_log(operation: ReadLog, env: Env) -> Program[LogPage]:

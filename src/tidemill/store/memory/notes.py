@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tidemill.core.fence import Reporter, answer_note
+from tidemill.core.fence import Reporter, judge_note
 from tidemill.core.storable import storable_note
 from tidemill.store.cursors import cursor_after_line, read_line_cursor
 from tidemill.store.memory.tables import Work
@@ -24,23 +24,17 @@ def take_notes(work: Work, operation: TakeNotes) -> tuple[Reported, ...]:
 
 def _take(work: Work, reporter: Reporter, note: Note) -> Reported:
     row = work.tables.jobs.get(note.job_id)
-    holder = row.holder if row else None
-    said = answer_note(reporter, note.attempt, holder)
-    if said is Answer.APPLIED:
+    said = judge_note(reporter, note, row.holder if row else None)
+    if said.answer is Answer.APPLIED:
         write_note(work, storable_note(note, work.bounds))
-    state = holder.state if holder else None
-    return Reported(
-        note.job_id, note.attempt, said, state, holder if said is Answer.STALE else None
-    )
+    return said
 
 
 def write_note(work: Work, note: Note | Outcome) -> None:
     """Write down what an attempt said, which has been judged and made storable."""
     if note.progress is not None:
-        row, word = work.tables.jobs[note.job_id], note.progress
-        progress = JobProgress(
-            attempt=note.attempt, fraction=word.fraction, message=word.message, at=word.at
-        )
+        row = work.tables.jobs[note.job_id]
+        progress = JobProgress.of(note.attempt, note.progress)
         work.tables.save_job(row.now_says(replace(row.record, progress=progress)))
     if note.lines:
         _add_lines(work, note)
